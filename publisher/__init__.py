@@ -1,0 +1,1 @@
+"""A publishing queue for social posts that never posts twice."""

@@ -1,0 +1,96 @@
+"""Every write of the engine, one verb each, split by the verb."""
+
+from publisher.engine.ledger.begin import BeginUnacknowledgedError, begin_send, unbegun
+from publisher.engine.ledger.claim import (
+    Claim,
+    Claimed,
+    channels,
+    claim,
+    extend_leases,
+    save_progress,
+    start_hands,
+    suspects_wait,
+)
+from publisher.engine.ledger.enqueue import Enqueued, enqueue
+from publisher.engine.ledger.gates import pause, resume, unblock
+from publisher.engine.ledger.incarnations import (
+    Beat,
+    Unsettled,
+    beat,
+    deployment_id,
+    end,
+    held_by,
+    register,
+    unsettled_of,
+)
+from publisher.engine.ledger.late import Late, has_attempt, record_late, spool_found
+from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
+from publisher.engine.ledger.people import (
+    Moved,
+    cancel,
+    hold,
+    release_hold,
+    replace,
+    requeue,
+    reschedule,
+    restore,
+)
+from publisher.engine.ledger.settle import (
+    EarlierAttempt,
+    Settled,
+    bound_elsewhere,
+    earlier_attempts,
+    record_look,
+    rest_channels,
+    settle,
+)
+
+__all__ = [
+    "Beat",
+    "BeginUnacknowledgedError",
+    "Claim",
+    "Claimed",
+    "EarlierAttempt",
+    "Enqueued",
+    "Late",
+    "Moved",
+    "Rescued",
+    "Settled",
+    "Unsettled",
+    "beat",
+    "begin_send",
+    "bound_elsewhere",
+    "cancel",
+    "channels",
+    "claim",
+    "deployment_id",
+    "earlier_attempts",
+    "end",
+    "enqueue",
+    "expire",
+    "extend_leases",
+    "forsake",
+    "has_attempt",
+    "held_by",
+    "hold",
+    "pause",
+    "record_late",
+    "record_look",
+    "register",
+    "release_hold",
+    "replace",
+    "requeue",
+    "reschedule",
+    "rescue",
+    "rest_channels",
+    "restore",
+    "resume",
+    "save_progress",
+    "settle",
+    "spool_found",
+    "start_hands",
+    "suspects_wait",
+    "unbegun",
+    "unblock",
+    "unsettled_of",
+]

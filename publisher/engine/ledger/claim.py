@@ -1,0 +1,240 @@
+"""Claim due jobs: scheduled → claimed, under each channel's gate, fairly across channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row
+
+from publisher.engine.job import Channel, JobId, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """One job this worker now holds, with everything its hand needs.
+
+    ``attempts`` were begun before now. ``hold_needed`` never appears here: what may not run was
+    not claimed.
+    """
+
+    id: JobId
+    token: Token
+    channel_id: int
+    generation: int
+    kind: str
+    queue: str
+    key: str
+    content: str
+    content_sha256: bytes
+    platform_key: str | None
+    progress: dict[str, object] | None
+    progress_sha256: bytes | None
+    attempts: int
+    failures: int
+    deaths: int
+    due_at: datetime
+    useful_until: datetime | None
+
+
+# Gates first, in a statement of their own: how many a channel has in flight is counted under its
+# gate's lock, and a statement that locked and counted at once would count from a snapshot older
+# than the lock. Paged by channel number from where the last claim ended, so that every channel
+# with something due has its turn, however much waits on another.
+_GATES = """
+SELECT g.channel_id FROM gates g
+ WHERE g.channel_id > %(after)s
+   AND g.paused_at IS NULL AND g.blocked_at IS NULL
+   AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
+   AND EXISTS (SELECT FROM jobs j
+                WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
+                  AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
+                  AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s))
+   AND (SELECT count(*) FROM jobs h
+         WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL) < g.max_in_flight
+ ORDER BY g.channel_id LIMIT %(limit)s
+   FOR UPDATE OF g SKIP LOCKED
+"""
+
+_CLAIM = """
+WITH room AS MATERIALIZED (
+    SELECT g.channel_id,
+           g.max_in_flight - (SELECT count(*) FROM jobs h
+                               WHERE h.channel_id = g.channel_id
+                                 AND h.incarnation IS NOT NULL) AS free
+      FROM gates g WHERE g.channel_id = ANY(%(gates)s)),
+picked AS MATERIALIZED (
+    SELECT p.id
+      FROM room r
+     CROSS JOIN LATERAL (
+           SELECT j.id FROM jobs j
+            WHERE j.channel_id = r.channel_id AND j.state = 'scheduled'
+              AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
+              AND (j.useful_until IS NULL OR j.useful_until > clock_timestamp())
+              AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s)
+            ORDER BY j.run_at, j.id LIMIT greatest(r.free, 0)
+              FOR UPDATE SKIP LOCKED) AS p
+     LIMIT %(limit)s),
+moved AS (
+    UPDATE jobs j
+       SET state = 'claimed', token = gen_random_uuid(), incarnation = %(incarnation)s,
+           claimed_at = clock_timestamp(), claims = j.claims + 1,
+           lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+      FROM picked p
+     WHERE j.id = p.id AND j.state = 'scheduled'
+    RETURNING j.id, j.token, j.channel_id, j.kind, j.queue, j.attempts, j.failures, j.deaths,
+              j.due_at, j.useful_until)
+SELECT m.id, m.token, m.channel_id, ch.generation, m.kind, m.queue, c.key, c.content,
+       c.content_sha256, c.platform_key, c.progress, c.progress_sha256, m.attempts, m.failures,
+       m.deaths, m.due_at, m.useful_until
+  FROM moved m
+  JOIN job_contents c ON c.job_id = m.id
+  JOIN channels ch ON ch.id = m.channel_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one ``claim`` brought. ``after`` is where the next one goes on; 0 starts anew."""
+
+    jobs: tuple[Claimed, ...]
+    after: int
+
+
+def claim(
+    conn: psycopg.Connection[Any],
+    *,
+    incarnation: int,
+    queues: Sequence[str],
+    limit: int,
+    lease: float,
+    after: int = 0,
+    suspect: bool = False,
+) -> Claim:
+    """Hold up to ``limit`` due jobs for ``lease`` seconds, each under a new random token.
+
+    ``after``: channels with a higher number come first. ``suspect``: take those a worker died
+    over, and only those, instead of leaving them out. One transaction, committed on return.
+    """
+    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit}
+    with conn.transaction(), conn.cursor() as cursor:
+        cursor.execute(_GATES, {**parameters, "after": after})
+        gates = [row[0] for row in cursor.fetchall()]
+        if not gates:
+            return Claim((), 0)
+        with conn.cursor(row_factory=class_row(Claimed), binary=True) as claims:
+            claims.execute(
+                _CLAIM,
+                {**parameters, "gates": gates, "incarnation": incarnation, "lease": lease},
+            )
+            jobs = tuple(claims.fetchall())
+    return Claim(jobs, gates[-1] if len(gates) == limit else 0)
+
+
+_SUSPECTS = """
+SELECT EXISTS (SELECT FROM jobs j JOIN gates g USING (channel_id)
+    WHERE j.state = 'scheduled' AND j.deaths > 0 AND j.run_at <= clock_timestamp()
+      AND j.hold_reason IS NULL AND j.queue = ANY(%(queues)s)
+      AND g.paused_at IS NULL AND g.blocked_at IS NULL
+      AND (g.not_before IS NULL OR g.not_before <= clock_timestamp()))
+"""
+
+
+def suspects_wait(conn: psycopg.Connection[Any], queues: Sequence[str]) -> bool:
+    """Whether a job that a worker died over is due; it is claimed alone, so that it can take no
+    other with it.
+    """
+    row = conn.execute(_SUSPECTS, {"queues": list(queues)}).fetchone()
+    return bool(row and row[0])
+
+
+_CHANNELS = """
+SELECT id, platform, name, remote_id, base_url, sealed, generation
+  FROM channels WHERE id = ANY(%s)
+"""
+
+
+def channels(conn: psycopg.Connection[Any], ids: Sequence[int]) -> dict[int, Channel]:
+    """The channels by these numbers, with their sealed credentials."""
+    with conn.cursor(row_factory=class_row(Channel)) as cursor:
+        rows = cursor.execute(_CHANNELS, [list(ids)]).fetchall()
+    return {channel.id: channel for channel in rows}
+
+
+_LEASES = """
+UPDATE jobs j SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+  FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS go(id, token)
+ WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
+RETURNING j.id
+"""
+
+
+def extend_leases(
+    conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]], *, lease: float
+) -> frozenset[JobId]:
+    """Hold what is claimed for another ``lease`` seconds; returns what is still ours."""
+    rows = conn.execute(
+        _LEASES, {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease}
+    )
+    return frozenset(JobId(row[0]) for row in rows.fetchall())
+
+
+_HANDS = """
+UPDATE jobs j
+   SET hand_at = clock_timestamp(),
+       lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+  FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS go(id, token)
+ WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
+RETURNING j.id
+"""
+
+
+def start_hands(
+    conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]], *, lease: float
+) -> frozenset[JobId]:
+    """Record that these jobs' own hands start, before they do: only then does the death of the
+    worker count against them. Returns those still ours.
+    """
+    rows = conn.execute(
+        _HANDS, {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease}
+    )
+    return frozenset(JobId(row[0]) for row in rows.fetchall())
+
+
+_PROGRESS = """
+WITH go AS (
+    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(progress)s::text[])
+        AS t(id, token, progress)),
+held AS (
+    UPDATE jobs j SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+      FROM go WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
+    RETURNING j.id, go.progress),
+kept AS (
+    UPDATE job_contents c SET progress = h.progress::jsonb, progress_sha256 = c.content_sha256
+      FROM held h WHERE c.job_id = h.id)
+SELECT id FROM held
+"""
+
+
+def save_progress(
+    conn: psycopg.Connection[Any],
+    steps: Sequence[tuple[JobId, Token, str]],
+    *,
+    lease: float,
+) -> frozenset[JobId]:
+    """Store how far each job's steps have come (JSON text), with the hash of its content, and
+    hold it for another ``lease`` seconds. Returns those still ours.
+    """
+    rows = conn.execute(
+        _PROGRESS,
+        {
+            "ids": [job_id for job_id, _, _ in steps],
+            "tokens": [token for _, token, _ in steps],
+            "progress": [progress for _, _, progress in steps],
+            "lease": lease,
+        },
+    )
+    return frozenset(JobId(row[0]) for row in rows.fetchall())

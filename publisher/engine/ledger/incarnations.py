@@ -1,0 +1,118 @@
+"""One run of a worker process: its row, its heartbeat, and its proved end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from publisher.engine.job import JobId, Token
+
+_REGISTER = """
+INSERT INTO incarnations (host, boot_id, pid, file)
+VALUES (%(host)s, %(boot_id)s, %(pid)s, %(file)s)
+RETURNING id, (SELECT id::text FROM deployment)
+"""
+
+
+def register(
+    conn: psycopg.Connection[Any], *, host: str, boot_id: str, pid: int, file: str
+) -> tuple[int, str]:
+    """Add this worker run; returns its number and the deployment's id."""
+    row = conn.execute(
+        _REGISTER, {"host": host, "boot_id": boot_id, "pid": pid, "file": file}
+    ).fetchone()
+    assert row is not None  # noqa: S101 - RETURNING always answers
+    return row[0], row[1]
+
+
+def deployment_id(conn: psycopg.Connection[Any]) -> str:
+    """Which deployment this database is."""
+    row = conn.execute("SELECT id::text FROM deployment").fetchone()
+    assert row is not None  # noqa: S101 - the migration made the row
+    return str(row[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The database's answer to a heartbeat: its clock, and whether rescue may run."""
+
+    now: datetime
+    may_rescue: bool
+
+
+# After a gap in which no worker reached the database, live workers with live sends come back to
+# leases that all ran out. They get one publish lease to settle before anybody is rescued.
+_BEAT = """
+WITH seen AS (
+    UPDATE incarnations SET seen_at = clock_timestamp() WHERE id = %(incarnation)s)
+UPDATE pulse
+   SET beat_at = clock_timestamp(),
+       rescue_not_before = CASE
+           WHEN beat_at < clock_timestamp() - make_interval(secs => %(gap)s)
+           THEN clock_timestamp() + make_interval(secs => %(pause)s)
+           ELSE rescue_not_before END
+RETURNING beat_at, rescue_not_before <= beat_at
+"""
+
+
+def beat(conn: psycopg.Connection[Any], incarnation: int, *, gap: float, pause: float) -> Beat:
+    """Say that this worker lives. A silence of the whole fleet longer than ``gap`` seconds puts
+    off rescue for ``pause`` seconds.
+    """
+    row = conn.execute(_BEAT, {"incarnation": incarnation, "gap": gap, "pause": pause}).fetchone()
+    assert row is not None  # noqa: S101 - the pulse row is made by the migration
+    return Beat(now=row[0], may_rescue=row[1])
+
+
+_END = """
+UPDATE incarnations SET ended_at = clock_timestamp(), end_reason = %(why)s
+ WHERE id = %(incarnation)s AND ended_at IS NULL
+"""
+
+
+def end(conn: psycopg.Connection[Any], incarnation: int, why: str) -> None:
+    """Record the proved end of a worker run: every hand returned, or its file's lock was free."""
+    conn.execute(_END, {"incarnation": incarnation, "why": why})
+
+
+_HELD = "SELECT id, token FROM jobs WHERE incarnation IS NOT NULL AND incarnation = %s"
+
+
+def held_by(conn: psycopg.Connection[Any], incarnation: int) -> dict[JobId, Token]:
+    """What the database thinks this worker run holds; read on each new connection."""
+    return {JobId(row[0]): Token(row[1]) for row in conn.execute(_HELD, [incarnation]).fetchall()}
+
+
+_UNSETTLED = """
+SELECT a.job_id, a.number, a.token, j.failures,
+       coalesce(j.useful_until, j.due_at + interval '1 day'),
+       a.settled_at IS NULL OR (a.answer IS NULL AND a.reason = 'worker_died')
+  FROM attempts a JOIN jobs j ON j.id = a.job_id
+ WHERE a.incarnation = %s AND a.proof IS NULL
+   AND (a.settled_at IS NULL OR a.outcome = 'unknown')
+   AND j.state IN ('sending', 'unknown') AND j.attempts = a.number
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A begun attempt whose end is not known, with what its retry policy needs.
+
+    ``only_rescue_settled``: its own worker never wrote how it ended.
+    """
+
+    job_id: JobId
+    attempt: int
+    token: Token
+    failures: int
+    ends_at: datetime
+    only_rescue_settled: bool
+
+
+def unsettled_of(conn: psycopg.Connection[Any], incarnation: int) -> tuple[Unsettled, ...]:
+    """Attempts that a worker run began and nobody has settled with a proof or a remote id."""
+    rows = conn.execute(_UNSETTLED, [incarnation]).fetchall()
+    return tuple(Unsettled(JobId(r[0]), r[1], Token(r[2]), r[3], r[4], r[5]) for r in rows)

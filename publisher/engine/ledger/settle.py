@@ -1,0 +1,294 @@
+"""Settle sets of claimed and sending jobs: one statement writes how each of them ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row
+
+from publisher.engine.job import JobId, State, Token
+from publisher.engine.outcome import Answer, Reason
+from publisher.engine.retry import Rest, Settlement
+
+# The states name every one that an unfinished transaction of ours may be leaving: a predicate on
+# "sending" alone returns nothing at once while the commit of the begin is still pending, and the
+# job would be stranded. Rows that someone holds are passed over; the coordinator comes again.
+_SETTLE = """
+WITH go AS (
+    SELECT * FROM unnest(
+        %(ids)s::bigint[], %(tokens)s::uuid[], %(events)s::text[], %(states)s::text[],
+        %(outcomes)s::text[], %(reasons)s::text[], %(details)s::text[], %(delays)s::float8[],
+        %(failed)s::integer[], %(remote_ids)s::text[], %(permalinks)s::text[],
+        %(proofs)s::text[], %(proof_details)s::text[], %(answers)s::text[], %(holds)s::text[])
+    AS t(id, token, event, state, outcome, reason, detail, delay, failed, remote_id, permalink,
+         proof, proof_detail, answer, hold)),
+picked AS MATERIALIZED (
+    SELECT j.id, j.token, j.state AS was, j.channel_id, j.attempts, j.incarnation, go.event,
+           go.state, go.outcome, go.reason, go.detail, go.delay, go.failed, go.remote_id,
+           go.permalink, go.proof, go.proof_detail, go.answer, go.hold
+      FROM go
+      JOIN jobs j ON j.id = go.id AND j.token = go.token
+     WHERE j.state IN ('claimed', 'sending')
+       FOR UPDATE OF j SKIP LOCKED),
+bound AS (
+    INSERT INTO remote_posts (channel_id, remote_id, job_id, permalink)
+    SELECT channel_id, remote_id, id, permalink FROM picked WHERE state = 'published'
+    ON CONFLICT DO NOTHING
+    RETURNING job_id),
+ended AS MATERIALIZED (
+    SELECT p.*, p.state = 'published' AND b.job_id IS NULL AND r.job_id IS NULL AS foreign_id
+      FROM picked p
+      LEFT JOIN bound b ON b.job_id = p.id
+      LEFT JOIN remote_posts r ON r.channel_id = p.channel_id AND r.remote_id = p.remote_id
+                              AND r.job_id = p.id AND p.state = 'published'),
+moved AS (
+    UPDATE jobs j
+       SET state = CASE WHEN e.foreign_id THEN 'unknown' ELSE e.state END,
+           token = NULL, incarnation = NULL, claimed_at = NULL, hand_at = NULL,
+           lease_until = NULL,
+           run_at = CASE WHEN e.state = 'scheduled' AND e.delay > 0
+                         THEN clock_timestamp() + make_interval(secs => e.delay)
+                         ELSE j.run_at END,
+           failures = j.failures + e.failed,
+           hold_reason = CASE WHEN e.state = 'scheduled' THEN e.hold END,
+           reason = CASE WHEN e.foreign_id THEN %(foreign)s ELSE e.reason END,
+           remote_id = CASE WHEN e.state = 'published' AND NOT e.foreign_id
+                            THEN e.remote_id END,
+           settled_at = CASE WHEN e.foreign_id OR e.state <> 'scheduled'
+                             THEN clock_timestamp() END
+      FROM ended e
+     WHERE j.id = e.id AND j.token = e.token AND j.state IN ('claimed', 'sending')
+    RETURNING j.id),
+closed AS (
+    UPDATE attempts a
+       SET settled_at = clock_timestamp(),
+           outcome = CASE WHEN e.foreign_id THEN 'unknown' ELSE e.outcome END,
+           reason = CASE WHEN e.foreign_id THEN %(foreign)s ELSE e.reason END,
+           detail = CASE WHEN e.foreign_id
+                         THEN 'the answer named ' || e.remote_id || ', which is another job''s'
+                         ELSE e.detail END,
+           remote_id = CASE WHEN e.foreign_id THEN NULL ELSE e.remote_id END,
+           answer = e.answer::jsonb,
+           proof = e.proof, proof_detail = nullif(e.proof_detail, ''),
+           proved_by = CASE WHEN e.proof IS NOT NULL THEN 'worker run ' || e.incarnation END,
+           proved_at = CASE WHEN e.proof IS NOT NULL THEN clock_timestamp() END
+      FROM ended e JOIN moved m ON m.id = e.id
+     WHERE a.job_id = e.id AND a.number = e.attempts AND a.token = e.token
+       AND e.was = 'sending'),
+told AS (
+    INSERT INTO job_events (job_id, event, who, attempt, detail)
+    SELECT e.id, e.event, 'worker run ' || e.incarnation, nullif(e.attempts, 0),
+           jsonb_strip_nulls(jsonb_build_object(
+               'reason', e.reason, 'detail', nullif(e.detail, ''), 'remote_id', e.remote_id))
+      FROM ended e JOIN moved m ON m.id = e.id
+     WHERE e.was = 'claimed' AND e.event NOT IN ('release', 'wait'))
+SELECT e.id, e.foreign_id FROM ended e JOIN moved m ON m.id = e.id
+"""
+
+_STANDS = "SELECT id, state, token, remote_id FROM jobs WHERE id = ANY(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a set. ``locked`` will be asked again; ``stale`` is no longer ours.
+
+    ``foreign``: settled as unknown, because the answer named another job's remote post.
+    """
+
+    done: frozenset[JobId]
+    foreign: frozenset[JobId]
+    locked: frozenset[JobId]
+    stale: frozenset[JobId]
+
+
+def settle(
+    conn: psycopg.Connection[Any], ends: Mapping[tuple[JobId, Token], Settlement]
+) -> Settled:
+    """Write how these claims and attempts ended; matches id, token and state of each.
+
+    A published remote id that is bound to another job ends as ``unknown`` instead. Rows locked
+    by someone else are left for the next tick. Raises ``psycopg.Error``; nothing of the set is
+    written then.
+    """
+    rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
+    done = {JobId(row[0]) for row in rows}
+    foreign = {JobId(row[0]) for row in rows if row[1]}
+    missing = {job_id: token for job_id, token in ends if job_id not in done}
+    locked: set[JobId] = set()
+    stale: set[JobId] = set()
+    if missing:
+        stands = conn.execute(_STANDS, [list(missing)]).fetchall()
+        for job_id, state, token, _ in stands:
+            held = token == missing[job_id] and state in {State.CLAIMED, State.SENDING}
+            (locked if held else stale).add(JobId(job_id))
+        stale |= set(missing) - locked - stale
+    return Settled(frozenset(done), frozenset(foreign), frozenset(locked), frozenset(stale))
+
+
+def _parameters(ends: Mapping[tuple[JobId, Token], Settlement]) -> dict[str, object]:
+    each = list(ends.values())
+    return {
+        "ids": [job_id for job_id, _ in ends],
+        "tokens": [token for _, token in ends],
+        "events": [str(end.event) for end in each],
+        "states": [str(end.state) for end in each],
+        "outcomes": [end.outcome for end in each],
+        "reasons": [end.reason for end in each],
+        "details": [storable(end.detail) for end in each],
+        "delays": [end.delay for end in each],
+        "failed": [end.failed for end in each],
+        "remote_ids": [end.remote_id for end in each],
+        "permalinks": [end.permalink for end in each],
+        "proofs": [end.proof for end in each],
+        "proof_details": [end.proof_detail for end in each],
+        "answers": [answer_json(end.answer) for end in each],
+        "holds": [end.hold_reason for end in each],
+        "foreign": str(Reason.ID_OF_ANOTHER_JOB),
+    }
+
+
+def storable(text: str) -> str:
+    """The text without what PostgreSQL cannot hold; only ever for words about an answer."""
+    return text.replace("\x00", "�").encode("utf-8", "replace").decode()
+
+
+def answer_json(answer: Answer | None) -> str | None:
+    """An answer as the JSON kept with its attempt."""
+    if answer is None:
+        return None
+    parts = asdict(answer)
+    parts["headers"] = dict(answer.headers)
+    return json.dumps(_storable(parts), ensure_ascii=True)
+
+
+def _storable(value: object) -> object:
+    match value:
+        case str():
+            return storable(value)
+        case dict():
+            return {storable(str(name)): _storable(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_storable(item) for item in value]
+        case _:
+            return value
+
+
+_REST = """
+UPDATE gates g
+   SET not_before = CASE WHEN go.seconds IS NULL THEN g.not_before
+           ELSE greatest(g.not_before, clock_timestamp() + make_interval(secs => go.seconds)) END,
+       blocked_reason = coalesce(g.blocked_reason, go.blocked),
+       blocked_detail = CASE WHEN g.blocked_reason IS NULL THEN go.detail
+                             ELSE g.blocked_detail END,
+       blocked_at = CASE WHEN g.blocked_at IS NULL AND go.blocked IS NOT NULL
+                         THEN clock_timestamp() ELSE g.blocked_at END
+  FROM (SELECT * FROM unnest(%(ids)s::integer[], %(generations)s::integer[],
+                             %(seconds)s::float8[], %(blocked)s::text[], %(details)s::text[])
+            AS t(id, generation, seconds, blocked, detail)) AS go
+  JOIN channels c ON c.id = go.id
+ WHERE g.channel_id = go.id
+   AND (go.blocked IS NULL OR c.generation = go.generation)
+RETURNING g.channel_id
+"""
+
+
+def rest_channels(
+    conn: psycopg.Connection[Any], rests: Mapping[tuple[int, int], Rest]
+) -> frozenset[int]:
+    """Close gates for a while, or until a person reconnects; keyed by channel and generation.
+
+    A transaction of its own after the settle, in channel order, so that a gate someone holds
+    never keeps an answer from being written. A credential that was replaced in the meantime is
+    not blocked for what the old one was refused.
+    """
+    ordered = sorted(rests.items())
+    rows = conn.execute(
+        _REST,
+        {
+            "ids": [channel for (channel, _), _ in ordered],
+            "generations": [generation for (_, generation), _ in ordered],
+            "seconds": [rest.seconds for _, rest in ordered],
+            "blocked": [rest.blocked for _, rest in ordered],
+            "details": [storable(rest.detail) for _, rest in ordered],
+        },
+    ).fetchall()
+    return frozenset(row[0] for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAttempt:
+    """An attempt begun before, as a look before a second send needs it."""
+
+    job_id: JobId
+    number: int
+    token: Token
+    begun_at: Any
+    proof: str | None
+    remote_id: str | None
+
+
+_EARLIER = """
+SELECT job_id, number, token, begun_at, proof, remote_id
+  FROM attempts WHERE job_id = ANY(%s) ORDER BY job_id, number
+"""
+_BOUND = """
+SELECT channel_id, remote_id FROM remote_posts
+ WHERE channel_id = ANY(%(channels)s) AND NOT job_id = ANY(%(jobs)s)
+   AND bound_at >= %(since)s::timestamptz - interval '1 day'
+"""
+
+
+def earlier_attempts(
+    conn: psycopg.Connection[Any], ids: Sequence[JobId]
+) -> dict[JobId, tuple[EarlierAttempt, ...]]:
+    """What was begun before for these jobs, oldest first."""
+    found: dict[JobId, list[EarlierAttempt]] = {}
+    with conn.cursor(row_factory=class_row(EarlierAttempt)) as cursor:
+        for attempt in cursor.execute(_EARLIER, [list(ids)]).fetchall():
+            found.setdefault(attempt.job_id, []).append(attempt)
+    return {job_id: tuple(attempts) for job_id, attempts in found.items()}
+
+
+def bound_elsewhere(
+    conn: psycopg.Connection[Any], channel_id: int, job_id: JobId, since: Any
+) -> frozenset[str]:
+    """Remote ids of this channel that belong to other jobs, bound since a day before ``since``."""
+    rows = conn.execute(
+        _BOUND, {"channels": [channel_id], "jobs": [job_id], "since": since}
+    ).fetchall()
+    return frozenset(row[1] for row in rows)
+
+
+_LOOK = """
+INSERT INTO looks (job_id, attempt, token, by, begun_at, evidence)
+VALUES (%(job_id)s, %(attempt)s, %(token)s, %(by)s,
+        clock_timestamp() - make_interval(secs => %(took)s), %(evidence)s::jsonb)
+"""
+
+
+def record_look(
+    conn: psycopg.Connection[Any],
+    *,
+    job_id: JobId,
+    attempt: int,
+    token: Token,
+    by: str,
+    took: float,
+    evidence: Mapping[str, object],
+) -> None:
+    """Keep what a look found, with the attempt and token it is about; it took ``took`` seconds."""
+    conn.execute(
+        _LOOK,
+        {
+            "job_id": job_id,
+            "attempt": attempt,
+            "token": token,
+            "by": by,
+            "took": took,
+            "evidence": json.dumps(_storable(dict(evidence)), default=str),
+        },
+    )

@@ -1,0 +1,146 @@
+"""How an attempt ended, as the adapter saw it, and what may be proved from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Proof(StrEnum):
+    """Why a further send is allowed although this one was begun."""
+
+    NOT_SENT = "not_sent"
+    """No request byte left this machine."""
+    REFUSED = "refused"
+    """The platform said no, in words on its closed list; the detail names the row."""
+    ABSENT = "absent"
+    """It is not on the page."""
+    REPEAT_SAFE = "repeat_safe"
+    """It may be on the page; a repeat cannot double it."""
+    FORCED = "forced"
+    """A person took the risk."""
+
+
+class Reason(StrEnum):
+    """Why an outcome is what it is. What people read is made from these."""
+
+    # Certainly not published.
+    CONNECT_FAILED = "connect_failed"
+    PERMIT_LATE = "permit_late"
+    NOT_STARTED = "not_started"
+    BEGIN_UNACKNOWLEDGED = "begin_unacknowledged"
+    SPOOL_FAILED = "spool_failed"
+    RATE_LIMITED = "rate_limited"
+    BLOCKED_FOR_A_WHILE = "blocked_for_a_while"
+    BUSY = "busy"
+    STEP_FAILED = "step_failed"
+    CONTENT_REFUSED = "content_refused"
+    DUPLICATE_CONTENT = "duplicate_content"
+    MEDIA_REFUSED = "media_refused"
+    NEEDS_RECONNECTING = "needs_reconnecting"
+    MISSING_PERMISSION = "missing_permission"
+    NO_ADAPTER = "no_adapter"
+    TRIES_USED_UP = "tries_used_up"
+    POISON = "poison"
+    TOO_LATE = "too_late"
+    CANNOT_LOOK = "cannot_look"
+    # May be published.
+    NO_ANSWER = "no_answer"
+    CONNECTION_LOST = "connection_lost"
+    ANSWER_CUT = "answer_cut"
+    ANSWER_UNREADABLE = "answer_unreadable"
+    SERVER_ERROR = "server_error"
+    REDIRECTED = "redirected"
+    UNLISTED_REFUSAL = "unlisted_refusal"
+    NO_ID = "no_id"
+    ID_OF_ANOTHER_JOB = "id_of_another_job"
+    WORKER_DIED = "worker_died"
+    DRAINED = "drained"
+    ADAPTER_BROKE = "adapter_broke"
+    LOOK_UNCLEAR = "look_unclear"
+    REPEAT_ENDED = "repeat_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the wire gave back, as far as it came; kept with the attempt, without secrets.
+
+    ``sent``: bytes handed to the kernel, None when it is not known. ``body``: at most a few
+    thousand characters. ``error``: the exception, in words, when there was one.
+    """
+
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    sent: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """It is on the page."""
+
+    remote_id: str
+    permalink: str | None = None
+    at: datetime | None = None
+    answer: Answer | None = None
+    not_before: float | None = None
+    """Seconds for which the channel should rest, when the platform's answer asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Refused for good. ``row``: the line of the closed list that says so; empty for a step."""
+
+    reason: Reason
+    detail: str
+    row: str = ""
+    validated_before_storing: bool = False
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Certainly not published; may be tried again, no sooner than ``retry_after`` seconds.
+
+    ``proof`` is ``not_sent`` or ``refused``; ``row`` names the line of the closed list.
+    ``rest_channel``: the wait holds for the channel's other jobs too.
+    """
+
+    reason: Reason
+    detail: str
+    proof: Proof = Proof.NOT_SENT
+    row: str = ""
+    retry_after: float | None = None
+    rest_channel: bool = False
+    validated_before_storing: bool = False
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unauthorized:
+    """Certainly not published; the channel needs a person."""
+
+    reason: Reason
+    detail: str
+    row: str = ""
+    validated_before_storing: bool = False
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """May or may not be published. ``remote_handle``: a clue to look for, such as a video id."""
+
+    reason: Reason
+    detail: str
+    remote_handle: str | None = None
+    answer: Answer | None = None
+
+
+Outcome = Published | Rejected | Deferred | Unauthorized | Unknown
+
+Certain = Rejected | Deferred | Unauthorized
+"""Outcomes that say for certain that nothing was published."""

@@ -1,0 +1,261 @@
+"""What follows from an outcome: the event, the next state, and when to try again. Pure.
+
+Never a retry of a doubt: ``Unknown`` has one way out of here, and it is ``unknown``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from publisher.engine.job import State
+from publisher.engine.outcome import (
+    Answer,
+    Deferred,
+    Outcome,
+    Proof,
+    Published,
+    Reason,
+    Rejected,
+    Unauthorized,
+    Unknown,
+)
+from publisher.engine.transitions import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often and how patiently. Durations are seconds."""
+
+    tries: int = 5
+    first: float = 30.0
+    longest: float = 1800.0
+    settling: float = 30.0
+    deaths: int = 3
+    jitter: Callable[[float, float], float] = random.uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the policy needs to know of a job.
+
+    ``ends_at``: its useful-until, or a day after it was due where it has none. ``begun``: there
+    is an attempt to prove something about. ``sent``: its permit was used, so bytes may have left.
+    ``can_look``: a refusal that was a lie would be found before the next send.
+    """
+
+    failures: int
+    ends_at: datetime
+    begun: bool
+    sent: bool
+    can_look: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What an outcome means for the whole channel.
+
+    ``seconds``: nothing is sent to it for that long. ``blocked``: a person must reconnect it.
+    """
+
+    seconds: float | None = None
+    blocked: Reason | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How one claim or attempt ends: everything ``ledger.settle`` writes, decided.
+
+    ``outcome`` is None for an end that is no outcome of a send, such as ``wait`` or ``release``.
+    ``delay``: seconds until it runs again, where ``state`` is scheduled. ``failed`` is added to
+    the count of failures.
+    """
+
+    event: Event
+    state: State
+    outcome: str | None = None
+    reason: str | None = None
+    detail: str = ""
+    delay: float = 0.0
+    failed: int = 0
+    remote_id: str | None = None
+    permalink: str | None = None
+    proof: Proof | None = None
+    proof_detail: str = ""
+    answer: Answer | None = None
+    hold_reason: str | None = None
+    rest: Rest | None = None
+
+
+def pause(policy: Policy, failures: int, at_least: float = 0.0) -> float:
+    """Seconds to wait after the ``failures``-th failure (1 is the first).
+
+    The step doubles from ``first`` to ``longest``; jitter takes between half and the whole of
+    it; the result is never below ``first`` nor below ``at_least`` (a platform's Retry-After).
+    """
+    step = min(policy.first * 2.0 ** min(failures - 1, 60), policy.longest)
+    return max(policy.jitter(step / 2, step), policy.first, at_least)
+
+
+def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) -> Settlement:
+    """Decide what follows from ``outcome``, seen at ``now`` on the database's clock.
+
+    ``standing.begun`` says whether a send had been begun: only then does a certain failure need
+    a proof, and only then can there be an ``Unknown``.
+    """
+    match outcome:
+        case Published():
+            rest = Rest(seconds=outcome.not_before) if outcome.not_before else None
+            return Settlement(
+                Event.PUBLISH,
+                State.PUBLISHED,
+                outcome="published",
+                remote_id=outcome.remote_id,
+                permalink=outcome.permalink,
+                answer=outcome.answer,
+                rest=rest,
+            )
+        case Unknown():
+            return _unknown(outcome.reason, outcome.detail, outcome.answer, outcome.remote_handle)
+        case Rejected() | Unauthorized() | Deferred() if _could_be_a_lie(outcome, standing):
+            detail = f"{outcome.detail} (this platform cannot be looked at to make sure)"
+            return _unknown(outcome.reason, detail, outcome.answer, None)
+        case Rejected():
+            return Settlement(
+                Event.REJECT,
+                State.FAILED,
+                outcome="rejected",
+                reason=outcome.reason,
+                detail=outcome.detail,
+                proof=_proof(standing),
+                proof_detail=outcome.row,
+                answer=outcome.answer,
+            )
+        case Unauthorized():
+            return Settlement(
+                Event.UNAUTHORIZED,
+                State.SCHEDULED,
+                outcome="unauthorized",
+                reason=outcome.reason,
+                detail=outcome.detail,
+                delay=max(policy.settling, policy.first),
+                proof=_proof(standing),
+                proof_detail=outcome.row,
+                answer=outcome.answer,
+                rest=Rest(blocked=outcome.reason, detail=outcome.detail),
+            )
+        case Deferred():
+            return _deferred(outcome, standing, policy, now)
+        case _:  # pragma: no cover - mypy proves that nothing gets here
+            assert_never(outcome)
+
+
+def _could_be_a_lie(outcome: Rejected | Unauthorized | Deferred, standing: Standing) -> bool:
+    """A refusal of a begun send that no look could check and that is not validated first."""
+    return standing.sent and not standing.can_look and not outcome.validated_before_storing
+
+
+def _proof(standing: Standing) -> Proof | None:
+    if not standing.begun:
+        return None
+    return Proof.REFUSED if standing.sent else Proof.NOT_SENT
+
+
+def _unknown(reason: Reason, detail: str, answer: Answer | None, handle: str | None) -> Settlement:
+    return Settlement(
+        Event.LOSE_ANSWER,
+        State.UNKNOWN,
+        outcome="unknown",
+        reason=reason,
+        detail=detail if handle is None else f"{detail} (handle {handle})",
+        answer=answer,
+    )
+
+
+def _deferred(outcome: Deferred, standing: Standing, policy: Policy, now: datetime) -> Settlement:
+    failures = standing.failures + 1
+    at_least = outcome.retry_after or 0.0
+    if standing.sent:
+        at_least = max(at_least, policy.settling)
+    delay = pause(policy, failures, at_least)
+    used_up = failures >= policy.tries
+    too_late = now + timedelta(seconds=delay) >= standing.ends_at
+    rest = Rest(seconds=delay, detail=outcome.detail) if outcome.rest_channel else None
+    ended = used_up or too_late
+    why = "no tries left" if used_up else "no time left before it stops being useful"
+    return Settlement(
+        Event.DEFER,
+        State.FAILED if ended else State.SCHEDULED,
+        outcome="deferred",
+        reason=outcome.reason,
+        detail=f"{outcome.detail} ({why})" if ended else outcome.detail,
+        delay=0.0 if ended else delay,
+        failed=1,
+        proof=_proof(standing),
+        proof_detail=outcome.row,
+        answer=outcome.answer,
+        rest=rest,
+    )
+
+
+def release(reason: str = "", delay: float = 0.0) -> Settlement:
+    """Give a claimed job back unharmed."""
+    return Settlement(Event.RELEASE, State.SCHEDULED, reason=reason or None, delay=delay)
+
+
+def wait(reason: str, seconds: float) -> Settlement:
+    """Give a claimed job back until its platform has worked on."""
+    return Settlement(Event.WAIT, State.SCHEDULED, reason=reason, delay=seconds)
+
+
+def expire() -> Settlement:
+    """End a claimed job whose useful time is over."""
+    return Settlement(
+        Event.EXPIRE, State.MISSED, reason=Reason.TOO_LATE, detail="its useful time was over"
+    )
+
+
+def found(remote_id: str, permalink: str | None) -> Settlement:
+    """A look before a second send found the first one on the page."""
+    return Settlement(
+        Event.CONFIRM_PUBLISHED,
+        State.PUBLISHED,
+        outcome="published",
+        remote_id=remote_id,
+        permalink=permalink,
+        detail="found on the page before a second send",
+    )
+
+
+def look_unclear(detail: str) -> Settlement:
+    """A look before a second send could not rule out that the first one is on the page."""
+    return Settlement(Event.LOOK_UNCLEAR, State.UNKNOWN, reason=Reason.LOOK_UNCLEAR, detail=detail)
+
+
+def begin_unacknowledged(delay: float) -> Settlement:
+    """``begin_send`` was not acknowledged, so nothing was sent, whatever the database holds.
+
+    Counts no failure: it says nothing about the post or its platform.
+    """
+    return not_sent(
+        Reason.BEGIN_UNACKNOWLEDGED,
+        "the record of the send was not confirmed, so it was not sent",
+        delay,
+    )
+
+
+def not_sent(reason: Reason, detail: str, delay: float) -> Settlement:
+    """A begun attempt under which no byte left, through no fault of the job's."""
+    return Settlement(
+        Event.DEFER,
+        State.SCHEDULED,
+        outcome="deferred",
+        reason=reason,
+        detail=detail,
+        delay=delay,
+        proof=Proof.NOT_SENT,
+    )
