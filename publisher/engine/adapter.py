@@ -74,9 +74,17 @@ class SendPermit:
     """
 
     __slots__ = (
-        "_lock", "_revoked", "_used", "attempt", "budget", "channel_id", "content_sha256", "deadline",
-        "job_id", "token",
-    )  # fmt: skip
+        "_lock",
+        "_revoked",
+        "_used",
+        "attempt",
+        "budget",
+        "channel_id",
+        "content_sha256",
+        "deadline",
+        "job_id",
+        "token",
+    )
 
     def __init__(
         self,
@@ -175,7 +183,7 @@ Step = Ready | More | Wait | Rejected | Deferred | Unauthorized
 
 @dataclass(frozen=True, slots=True)
 class LookQuery:
-    """A question about one begun attempt: is it on the page?
+    """A question about one begun attempt: whether it is on the page.
 
     ``began_at``: the earliest instant its first byte may have left, on the database's clock.
     ``bound``: remote ids of this channel that belong to other jobs. ``remote_handle``: a clue the

@@ -40,8 +40,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """The look proves nothing. ``clean``: nothing loosely ours was seen, but the listing is not
-    one that absence may be declared from.
+    """The look proves nothing.
+
+    ``clean``: nothing loosely ours was seen, but the listing is not one that absence may be
+    declared from.
     """
 
     reason: str

@@ -124,8 +124,9 @@ class Rescue:
         trace: Trace,
         now: datetime,
     ) -> None:
-        """A started send that is not among the unsettled: settled long since, or lost by the
-        database.
+        """Treat a started send that is not among the unsettled.
+
+        It was settled long since, or the database lost it.
         """
         assert trace.opened is not None  # noqa: S101 - for the type checker
         opened = trace.opened

@@ -144,8 +144,9 @@ SELECT EXISTS (SELECT FROM jobs j JOIN gates g USING (channel_id)
 
 
 def suspects_wait(conn: psycopg.Connection[Any], queues: Sequence[str]) -> bool:
-    """Whether a job that a worker died over is due; it is claimed alone, so that it can take no
-    other with it.
+    """Whether a job that a worker died over is due.
+
+    It is claimed alone, so that it can take no other with it.
     """
     row = conn.execute(_SUSPECTS, {"queues": list(queues)}).fetchone()
     return bool(row and row[0])
@@ -195,8 +196,9 @@ RETURNING j.id
 def start_hands(
     conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]], *, lease: float
 ) -> frozenset[JobId]:
-    """Record that these jobs' own hands start, before they do: only then does the death of the
-    worker count against them. Returns those still ours.
+    """Record that these jobs' own hands start, before they do; returns those still ours.
+
+    Only then does the death of the worker count against them.
     """
     rows = conn.execute(
         _HANDS, {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease}
@@ -225,8 +227,9 @@ def save_progress(
     *,
     lease: float,
 ) -> frozenset[JobId]:
-    """Store how far each job's steps have come (JSON text), with the hash of its content, and
-    hold it for another ``lease`` seconds. Returns those still ours.
+    """Store how far each job's steps have come (JSON text), with the hash of its content.
+
+    Holds each for another ``lease`` seconds. Returns those still ours.
     """
     rows = conn.execute(
         _PROGRESS,

@@ -59,8 +59,9 @@ RETURNING beat_at, rescue_not_before <= beat_at
 
 
 def beat(conn: psycopg.Connection[Any], incarnation: int, *, gap: float, pause: float) -> Beat:
-    """Say that this worker lives. A silence of the whole fleet longer than ``gap`` seconds puts
-    off rescue for ``pause`` seconds.
+    """Say that this worker lives.
+
+    A silence of the whole fleet longer than ``gap`` seconds puts off rescue for ``pause``.
     """
     row = conn.execute(_BEAT, {"incarnation": incarnation, "gap": gap, "pause": pause}).fetchone()
     assert row is not None  # noqa: S101 - the pulse row is made by the migration

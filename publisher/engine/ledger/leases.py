@@ -78,8 +78,10 @@ class Rescued:
 def rescue(
     conn: psycopg.Connection[Any], *, grace: float, deaths: int, who: str
 ) -> tuple[Rescued, ...]:
-    """Take jobs whose lease ended more than ``grace`` seconds ago: claimed → scheduled (failed as
-    poison after ``deaths`` deaths of its own hand), sending → unknown.
+    """Take jobs whose lease ended more than ``grace`` seconds ago.
+
+    Claimed → scheduled (failed as poison after ``deaths`` deaths of its own hand), sending →
+    unknown.
     """
     return _rescue(
         conn,

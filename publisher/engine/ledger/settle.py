@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -226,7 +227,7 @@ class EarlierAttempt:
     job_id: JobId
     number: int
     token: Token
-    begun_at: Any
+    begun_at: datetime
     proof: str | None
     remote_id: str | None
 
@@ -254,7 +255,7 @@ def earlier_attempts(
 
 
 def bound_elsewhere(
-    conn: psycopg.Connection[Any], channel_id: int, job_id: JobId, since: Any
+    conn: psycopg.Connection[Any], channel_id: int, job_id: JobId, since: datetime
 ) -> frozenset[str]:
     """Remote ids of this channel that belong to other jobs, bound since a day before ``since``."""
     rows = conn.execute(

@@ -11,43 +11,34 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Any, assert_never
+from typing import Any
 
 import psycopg
 import structlog
 
 from publisher.engine import ledger, retry
-from publisher.engine.adapter import LookQuery, More, Ready, Wait, boottime
+from publisher.engine.adapter import boottime
 from publisher.engine.errors import PublisherError
-from publisher.engine.evidence import Absent, Found, Inconclusive
-from publisher.engine.outcome import Deferred, Reason, Rejected, Unauthorized, Unknown
+from publisher.engine.outcome import Reason, Unknown
 from publisher.engine.points import Probe, unwatched
 from publisher.engine.registry import Registry
-from publisher.engine.rescue import BlockedError, Rescue
+from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.spool import Spool, boot_id
+from publisher.engine.worker.chores import Chores, ClocksPartedError
+from publisher.engine.worker.dispatch import Dispatch
 from publisher.engine.worker.hands import Hands
-from publisher.engine.worker.held import (
-    DoLook,
-    DoStep,
-    Held,
-    Looked,
-    Report,
-    Sent,
-    Stepped,
-    Wake,
-)
+from publisher.engine.worker.held import Report, Wake
 from publisher.engine.worker.moves import Begun, Moves
 from publisher.engine.worker.stock import Stock
 from publisher.engine.worker.timing import Timing
 
 log = structlog.get_logger(__name__)
 
-_CLOCKS_MAY_PART = 5.0
 _SHORT = 0.05
 Connect = Callable[[], psycopg.Connection[Any]]
 
@@ -77,9 +68,8 @@ class Worker:
     _failed: str = ""
     _conn: psycopg.Connection[Any] | None = None
     _moves: Moves = field(init=False)
-    _rescue: Rescue = field(init=False)
-    _beat: ledger.Beat | None = None
-    _beat_at: float = 0.0
+    _chores: Chores = field(init=False)
+    _dispatch: Dispatch = field(init=False)
     _drain_until: float | None = None
     _left_in_doubt: int = 0
 
@@ -121,6 +111,11 @@ class Worker:
         self._draining.set()
         self._reports.put(Wake())
 
+    def _stop(self, why: str) -> None:
+        self._failed = why
+        if not self._draining.is_set():
+            self.drain()
+
     def _set_up(self, spool: Spool) -> None:
         hands = Hands(self.concurrency, spool, self._reports, self.probe)
         self._moves = Moves(
@@ -133,9 +128,10 @@ class Worker:
             hands=hands,
             stock=Stock(),
             at=self.probe,
-            now=self.now,
+            now=self._now,
         )
-        self._rescue = Rescue(
+        self._dispatch = Dispatch(self._moves)
+        rescue = Rescue(
             folder=self.spool_folder,
             policy=self.policy,
             grace=self.timing.grace,
@@ -143,12 +139,10 @@ class Worker:
             own=spool.path,
             at=self.probe,
         )
+        self._chores = Chores(self.timing, rescue, self._moves)
 
-    def now(self) -> datetime:
-        """The database's clock, carried on from the last heartbeat by the boot clock."""
-        if self._beat is None:
-            return datetime.now(UTC)
-        return self._beat.now + timedelta(seconds=boottime() - self._beat_at)
+    def _now(self) -> datetime:
+        return self._chores.now()
 
     def _is_over(self) -> bool:
         if not self._draining.is_set():
@@ -178,7 +172,7 @@ class Worker:
             else:
                 self._left_in_doubt += 1
                 doubt = Unknown(Reason.DRAINED, "the worker was stopped before an answer came")
-                end = retry.settle(doubt, held.standing(begun=True), self.policy, self.now())
+                end = retry.settle(doubt, held.standing(begun=True), self.policy, self._now())
             stock.end(held, end)
 
     def _end(self, spool: Spool) -> int:
@@ -208,7 +202,14 @@ class Worker:
             self._release_unsent()
         moves = self._moves
         worked = False
-        for move in (self._chores, moves.settle, moves.rest, moves.keep, self._start, moves.begin):
+        for move in (
+            self._chores.do,
+            moves.settle,
+            moves.rest,
+            moves.keep,
+            self._dispatch.start,
+            moves.begin,
+        ):
             worked |= self._try(move)
         if not self._draining.is_set():
             worked |= self._try(moves.claim)
@@ -220,6 +221,9 @@ class Worker:
             return False
         try:
             return move(conn)
+        except ClocksPartedError as error:
+            log.critical("clock.parted", error=str(error), alert=True)
+            self._stop(str(error))
         except Begun as error:
             log.error("begin.unacknowledged", error=str(error))  # noqa: TRY400
             self._discard(conn)
@@ -247,8 +251,7 @@ class Worker:
             return False
         except PublisherError as error:
             log.critical("worker.refused", error=str(error), alert=True)
-            self._failed = str(error)
-            self.drain()
+            self._stop(str(error))
             return False
         self._conn = conn
         stock = self._moves.stock
@@ -273,174 +276,12 @@ class Worker:
         stock.ready.clear()
         stock.kept.clear()
 
-    # Reports of hands
-
     def _take_reports(self) -> None:
         while True:
             try:
-                self._take(self._reports.get_nowait())
+                self._dispatch.take(self._reports.get_nowait())
             except Empty:
                 return
-
-    def _take(self, report: Report) -> None:
-        if isinstance(report, Wake):
-            return
-        self._moves.hands.returned()
-        held = report.held
-        held.busy = False
-        match report:
-            case Sent():
-                # Whatever became of the job meanwhile, this answer is carried to the database.
-                standing = held.standing(begun=True)
-                end = retry.settle(report.outcome, standing, self.policy, self.now())
-                self._moves.stock.end(held, end)
-            case Stepped() if self._is_working_on(held):
-                self._stepped(report)
-            case Looked() if self._is_working_on(held):
-                self._looked(report)
-            case Stepped() | Looked():
-                log.info("job.lost", job=held.job.key)
-            case _:  # pragma: no cover - mypy proves that nothing gets here
-                assert_never(report)
-
-    def _is_working_on(self, held: Held) -> bool:
-        return self._moves.stock.holds(held) and held.key not in self._moves.stock.ends
-
-    def _stepped(self, report: Stepped) -> None:
-        held = report.held
-        match report.step:
-            case Ready(progress) | More(progress):
-                self._moves.keep_progress(held, progress)
-            case Wait(progress, seconds, reason):
-                self._moves.keep_progress(held, progress, retry.wait(reason, seconds))
-            case Rejected() | Deferred() | Unauthorized() as failure:
-                self._moves.end_unsent(held, failure)
-            case _:  # pragma: no cover - mypy proves that nothing gets here
-                assert_never(report.step)
-
-    def _looked(self, report: Looked) -> None:
-        held, stock = report.held, self._moves.stock
-        stock.looked.append(report)
-        match report.evidence:
-            case Found(remote_id, permalink):
-                stock.end(held, retry.found(remote_id, permalink))
-            case Absent() | Inconclusive(clean=True):
-                held.looked = True
-                self._moves.route(held)
-            case Inconclusive() if held.was_forced:
-                held.looked = True
-                self._moves.route(held)
-            case Inconclusive(reason):
-                stock.end(held, retry.look_unclear(reason))
-            case _:  # pragma: no cover - mypy proves that nothing gets here
-                assert_never(report.evidence)
-
-    # Orders to hands
-
-    def _start(self, conn: psycopg.Connection[Any]) -> bool:
-        """Give steps and looks to idle hands; a job's own first hand is recorded before."""
-        stock, hands = self._moves.stock, self._moves.hands
-        steps: list[Held] = []
-        while stock.steps and len(steps) < hands.idle:
-            held = stock.steps.popleft()
-            if stock.holds(held):
-                steps.append(held)
-        new = [held for held in steps if not held.hand_recorded]
-        if new:
-            now = boottime()
-            ours = ledger.start_hands(conn, [h.key for h in new], lease=self.timing.lease)
-            for held in new:
-                held.hand_recorded = held.id in ours
-                held.lease_at = now if held.hand_recorded else held.lease_at
-                if not held.hand_recorded:
-                    self._moves.lose(held)
-        for held in steps:
-            if stock.holds(held):
-                held.busy = True
-                hands.give(DoStep(held, held.task))
-        looks = self._start_looks(conn)
-        return bool(steps or looks)
-
-    def _start_looks(self, conn: psycopg.Connection[Any]) -> bool:
-        stock, hands = self._moves.stock, self._moves.hands
-        started = False
-        while stock.looks and hands.idle:
-            held, _ = stock.looks.popleft()
-            attempt = held.to_look_at
-            if not stock.holds(held) or attempt is None:
-                continue
-            settled_at = held.earlier[-1].begun_at + timedelta(seconds=self.policy.settling)
-            early = (settled_at - self.now()).total_seconds()
-            if early > 0:
-                stock.end(held, retry.wait("the page may not show the first send yet", early))
-                continue
-            query = LookQuery(
-                task=held.task,
-                began_at=attempt.begun_at,
-                now=self.now(),
-                bound=ledger.bound_elsewhere(conn, held.channel.id, held.id, attempt.begun_at),
-            )
-            held.busy = True
-            hands.give(DoLook(held, query, attempt))
-            started = True
-        return started
-
-    # Chores
-
-    def _chores(self, conn: psycopg.Connection[Any]) -> bool:
-        """Heartbeat, clock, leases, and the workers that are gone; every few seconds."""
-        started = boottime()
-        if self._beat is not None and started - self._beat_at < self.timing.beat_every:
-            return False
-        beat = ledger.beat(
-            conn, self.incarnation, gap=self.timing.lease, pause=self.timing.publish_lease
-        )
-        parted = self._clocks_parted(beat, started)
-        self._beat, self._beat_at = beat, started
-        if parted:
-            return False
-        self._extend_leases(conn)
-        self._moves.alone = ledger.suspects_wait(conn, self._moves.queues)
-        worked = False
-        try:
-            worked = self._rescue.spools(conn, beat.now)
-        except BlockedError as error:
-            log.info("spool.blocked", why=str(error))
-        if beat.may_rescue:
-            worked |= self._rescue.leases(conn)
-        return worked
-
-    def _clocks_parted(self, beat: ledger.Beat, started: float) -> bool:
-        """Stop everything when database time and boot time do not run alike."""
-        if self._beat is None:
-            return False
-        apart = (beat.now - self._beat.now).total_seconds() - (started - self._beat_at)
-        took = boottime() - started
-        if -_CLOCKS_MAY_PART <= apart <= _CLOCKS_MAY_PART + took:
-            return False
-        log.critical("clock.parted", seconds=round(apart, 1), alert=True)
-        self._failed = f"database time and this machine's parted by {apart:.1f} s"
-        if not self._draining.is_set():
-            self.drain()
-        return True
-
-    def _extend_leases(self, conn: psycopg.Connection[Any]) -> None:
-        now = boottime()
-        due = [
-            held
-            for held in self._moves.stock.held.values()
-            if held.permit is None
-            and held.key not in self._moves.stock.ends
-            and now - held.lease_at >= self.timing.lease / 3
-        ]
-        if not due:
-            return
-        ours = ledger.extend_leases(conn, [held.key for held in due], lease=self.timing.lease)
-        for held in due:
-            if held.id in ours:
-                held.lease_at = now
-            else:
-                self._moves.lose(held)
 
     # Waiting
 
@@ -453,7 +294,7 @@ class Worker:
         quick = pending or self._conn is None or self._draining.is_set()
         timeout = _SHORT if quick else min(self.timing.poll, self.timing.beat_every)
         try:
-            self._take(self._reports.get(timeout=timeout))
+            self._dispatch.take(self._reports.get(timeout=timeout))
         except Empty:
             return
 

@@ -1,0 +1,93 @@
+"""What a coordinator does every few seconds: heartbeat, clock, leases, and the workers gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import structlog
+
+from publisher.engine import ledger
+from publisher.engine.adapter import boottime
+from publisher.engine.rescue import BlockedError, Rescue
+from publisher.engine.worker.moves import Moves
+from publisher.engine.worker.timing import Timing
+
+log = structlog.get_logger(__name__)
+
+_CLOCKS_MAY_PART = 5.0
+
+
+class ClocksPartedError(Exception):
+    """Database time and boot time do not run alike, so no lease can be believed."""
+
+
+@dataclass(slots=True)
+class Chores:
+    """Keeps the database's clock, too: everything else asks ``now`` here."""
+
+    timing: Timing
+    rescue: Rescue
+    moves: Moves
+    beat: ledger.Beat | None = None
+    beat_at: float = 0.0
+
+    def now(self) -> datetime:
+        """The database's clock, carried on from the last heartbeat by the boot clock."""
+        if self.beat is None:
+            return datetime.now(UTC)
+        return self.beat.now + timedelta(seconds=boottime() - self.beat_at)
+
+    def do(self, conn: psycopg.Connection[Any]) -> bool:
+        """Do what is due. Raises ``ClocksPartedError``; then nothing may be believed."""
+        started = boottime()
+        if self.beat is not None and started - self.beat_at < self.timing.beat_every:
+            return False
+        beat = ledger.beat(
+            conn,
+            self.moves.incarnation,
+            gap=self.timing.lease,
+            pause=self.timing.publish_lease,
+        )
+        self._compare_clocks(beat, started)
+        self.beat, self.beat_at = beat, started
+        self._extend_leases(conn)
+        self.moves.alone = ledger.suspects_wait(conn, self.moves.queues)
+        worked = False
+        try:
+            worked = self.rescue.spools(conn, beat.now)
+        except BlockedError as error:
+            log.info("spool.blocked", why=str(error))
+        if beat.may_rescue:
+            worked |= self.rescue.leases(conn)
+        return worked
+
+    def _compare_clocks(self, beat: ledger.Beat, started: float) -> None:
+        if self.beat is None:
+            return
+        apart = (beat.now - self.beat.now).total_seconds() - (started - self.beat_at)
+        took = boottime() - started
+        if not -_CLOCKS_MAY_PART <= apart <= _CLOCKS_MAY_PART + took:
+            message = f"database time and this machine's parted by {apart:.1f} s"
+            raise ClocksPartedError(message)
+
+    def _extend_leases(self, conn: psycopg.Connection[Any]) -> None:
+        now = boottime()
+        stock = self.moves.stock
+        due = [
+            held
+            for held in stock.held.values()
+            if held.permit is None
+            and held.key not in stock.ends
+            and now - held.lease_at >= self.timing.lease / 3
+        ]
+        if not due:
+            return
+        ours = ledger.extend_leases(conn, [held.key for held in due], lease=self.timing.lease)
+        for held in due:
+            if held.id in ours:
+                held.lease_at = now
+            else:
+                self.moves.lose(held)
