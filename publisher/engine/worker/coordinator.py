@@ -76,8 +76,10 @@ class Worker:
     # Life
 
     def run(self) -> int:
-        """Work until told to drain. Returns 0 after a clean end, 1 when sends were left in doubt
-        or the run had to stop by itself. Raises ``PublisherError`` when it may not start.
+        """Work until told to drain.
+
+        Returns 0 after a clean end, 1 when sends were left in doubt or the run had to stop by
+        itself. Raises ``PublisherError`` when it may not start.
         """
         spool = Spool.create(self.spool_folder)
         try:
@@ -103,8 +105,9 @@ class Worker:
         return self._end(spool)
 
     def drain(self) -> None:
-        """Stop claiming, let sends finish, then end. A second call waits for nothing. Safe to
-        call from a signal handler or another thread.
+        """Stop claiming, let sends finish, then end; a second call waits for nothing.
+
+        Safe to call from a signal handler or another thread.
         """
         if self._draining.is_set():
             self._hurry.set()
@@ -160,8 +163,9 @@ class Worker:
         return settled and (late or self._moves.hands.busy == 0)
 
     def _give_up_sends(self) -> None:
-        """The time to drain is over: what no hand has begun to write never will be; the rest is
-        a doubt.
+        """End what is still being sent when the time to drain is over.
+
+        What no hand has begun to write never will be; the rest is a doubt.
         """
         stock = self._moves.stock
         for held in stock.sending:

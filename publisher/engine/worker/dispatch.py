@@ -41,8 +41,10 @@ class Dispatch:
         return self.moves.stock
 
     def take(self, report: Report) -> None:
-        """Act on one report. An answer to a send is carried to the database whatever became of
-        the job meanwhile; a step or look of a job that was lost is dropped.
+        """Act on one report.
+
+        An answer to a send is carried to the database whatever became of the job meanwhile; a
+        step or look of a job that was lost is dropped.
         """
         if isinstance(report, Wake):
             return
