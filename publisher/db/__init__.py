@@ -1,0 +1,1 @@
+"""The database: our own server, connections in a role, migrations, the check before work."""
