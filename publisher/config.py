@@ -44,6 +44,8 @@ class Settings(BaseSettings):
     """Unset: ``home/vault.key``, made with mode 0600 when it is not there."""
     graph_url: str = "https://graph.facebook.com"
     """Where Graph API calls go for a channel that names no address of its own."""
+    graph_application: str | None = None
+    """Id of our Meta app: on a Page it tells our posts from others' with the same text."""
     proxy_url: SecretStr | None = None
     """Outgoing HTTP proxy. The usual proxy variables are not read."""
     allowed_networks: Annotated[

@@ -32,6 +32,7 @@ CREATE TABLE channels (
     name text NOT NULL,
     remote_id text NOT NULL,
     base_url text,
+    trusted boolean NOT NULL DEFAULT false,
     sealed bytea,
     generation integer NOT NULL DEFAULT 1,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -608,7 +609,7 @@ GRANT UPDATE (sealed, generation) ON channels TO publisher_engine;
 
 GRANT INSERT ON channels, gates, posts, post_versions, post_channels, approvals, media,
     media_chunks TO publisher_app;
-GRANT UPDATE (name, base_url, sealed, generation) ON channels TO publisher_app;
+GRANT UPDATE (name, base_url, trusted, sealed, generation) ON channels TO publisher_app;
 GRANT UPDATE (publish_at, zone) ON post_channels TO publisher_app;
 
 REVOKE ALL ON FUNCTION job_moved(), content_replaced() FROM PUBLIC;

@@ -233,6 +233,13 @@ class Adapter(Protocol):
         """Say what the platform would refuse, without asking it. Pure."""
         ...
 
+    def platform_key(self, key: str, at: datetime) -> str | None:
+        """Mint the key by which the platform knows this job for ever, or None where it takes none.
+
+        Pure: ``key`` is the job's own, ``at`` its first scheduled instant. Frozen with the job.
+        """
+        ...
+
     def prepared(self, task: Task) -> Ready | None:
         """``Ready`` where nothing needs doing before ``publish``, else None. Pure and quick."""
         ...

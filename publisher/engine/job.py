@@ -45,6 +45,8 @@ class Channel:
     """Where to send: one page or account, with its sealed credential.
 
     ``generation`` rises with each new credential, so that a cached one is known to be old.
+    ``trusted``: whoever runs this machine gave the address; any other is checked before it is
+    connected to.
     """
 
     id: int
@@ -54,6 +56,7 @@ class Channel:
     base_url: str | None
     sealed: bytes | None = field(repr=False)
     generation: int
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from publisher.engine.evidence import Absent, Candidate, Evidence, Found, Inconclusive
 
@@ -130,6 +131,7 @@ def could_be_ours(sought: Sought, post: Candidate) -> bool:
     return post.ours is True or resembles(sought.text, post.text)
 
 
+@lru_cache(maxsize=4)
 def normalised(text: str) -> str:
     """Text as the strict yardstick compares it: NFC, without invisible marks, blanks as one."""
     visible = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
@@ -145,10 +147,11 @@ def resembles(one: str, other: str) -> bool:
     """
     if normalised(one) == normalised(other):
         return True
-    # Once without addresses, which platforms shorten and wrap; once with them, since a text that
-    # is cut in the middle of one has no address left to drop.
-    return _alike(_spoken(_ADDRESS.sub(" ", one)), _spoken(_ADDRESS.sub(" ", other))) or _alike(
-        _spoken(one), _spoken(other)
+    if _alike(_spoken(one), _spoken(other)):
+        return True
+    # Once more without addresses, which platforms shorten, wrap and add.
+    return bool(_ADDRESS.search(one) or _ADDRESS.search(other)) and _alike(
+        _spoken(_ADDRESS.sub(" ", one)), _spoken(_ADDRESS.sub(" ", other))
     )
 
 
@@ -161,6 +164,7 @@ def _alike(a: str, b: str) -> bool:
     return len(pieces & others) >= _RESEMBLANCE * min(len(pieces), len(others))
 
 
+@lru_cache(maxsize=4)  # the text that is sought meets every candidate
 def _spoken(text: str) -> str:
     """What is left of a text without case, marks, punctuation and blanks."""
     folded = unicodedata.normalize("NFKD", text[:_COMPARED]).casefold()
@@ -168,11 +172,12 @@ def _spoken(text: str) -> str:
     return _UNSPOKEN.sub("", kept)
 
 
-def _pieces(text: str) -> set[str]:
+@lru_cache(maxsize=4)
+def _pieces(text: str) -> frozenset[str]:
     """Every run of ``_PIECE`` characters; of a shorter text, its characters."""
     if len(text) < _PIECE:
-        return set(text)
-    return {text[i : i + _PIECE] for i in range(len(text) - _PIECE + 1)}
+        return frozenset(text)
+    return frozenset(text[i : i + _PIECE] for i in range(len(text) - _PIECE + 1))
 
 
 def _once_each(candidates: Sequence[Candidate]) -> list[Candidate]:

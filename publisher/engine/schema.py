@@ -57,6 +57,7 @@ channels = Table(
     Column("name", Text, nullable=False),
     Column("remote_id", Text, nullable=False),
     Column("base_url", Text),
+    Column("trusted", Boolean, nullable=False),
     Column("sealed", LargeBinary),
     Column("generation", Integer, nullable=False),
     _at("created_at", nullable=False),

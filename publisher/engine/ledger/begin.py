@@ -32,15 +32,15 @@ moved AS (
            lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
       FROM picked p
      WHERE j.id = p.id AND j.token = p.token AND j.state = 'claimed'
-    RETURNING j.id, j.token, j.attempts, j.channel_id, j.claimed_at, j.incarnation),
+    RETURNING j.id, j.token, j.attempts, j.claimed_at, j.incarnation),
 begun AS (
     INSERT INTO attempts (job_id, number, token, incarnation, content_sha256, version,
                           claimed_at)
     SELECT m.id, m.attempts, m.token, m.incarnation, c.content_sha256, c.version, m.claimed_at
       FROM moved m JOIN job_contents c ON c.job_id = m.id
-    RETURNING job_id, content_sha256)
-SELECT m.id, m.token, m.attempts, m.channel_id, b.content_sha256
-  FROM moved m JOIN begun b ON b.job_id = m.id
+    RETURNING job_id, token, number, content_sha256)
+SELECT b.job_id, b.token, b.number, j.channel_id, b.content_sha256
+  FROM begun b JOIN jobs j ON j.id = b.job_id
 """
 
 

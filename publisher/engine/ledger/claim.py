@@ -153,7 +153,7 @@ def suspects_wait(conn: psycopg.Connection[Any], queues: Sequence[str]) -> bool:
 
 
 _CHANNELS = """
-SELECT id, platform, name, remote_id, base_url, sealed, generation
+SELECT id, platform, name, remote_id, base_url, sealed, generation, trusted
   FROM channels WHERE id = ANY(%s)
 """
 

@@ -18,6 +18,8 @@ from publisher.engine.retry import Rest, Settlement
 # The states name every one that an unfinished transaction of ours may be leaving: a predicate on
 # "sending" alone returns nothing at once while the commit of the begin is still pending, and the
 # job would be stranded. Rows that someone holds are passed over; the coordinator comes again.
+# What later parts need is carried along by RETURNING: the planner takes a WITH part for one row,
+# and a join of two of them would be a nested loop over every pair of jobs in the set.
 _SETTLE = """
 WITH go AS (
     SELECT * FROM unnest(
@@ -41,11 +43,13 @@ bound AS (
     ON CONFLICT DO NOTHING
     RETURNING job_id),
 ended AS MATERIALIZED (
-    SELECT p.*, p.state = 'published' AND b.job_id IS NULL AND r.job_id IS NULL AS foreign_id
-      FROM picked p
-      LEFT JOIN bound b ON b.job_id = p.id
-      LEFT JOIN remote_posts r ON r.channel_id = p.channel_id AND r.remote_id = p.remote_id
-                              AND r.job_id = p.id AND p.state = 'published'),
+    SELECT p.*, p.state = 'published'
+                AND NOT p.id IN (SELECT job_id FROM bound)
+                AND NOT EXISTS (SELECT FROM remote_posts r
+                                 WHERE r.channel_id = p.channel_id
+                                   AND r.remote_id = p.remote_id
+                                   AND r.job_id = p.id) AS foreign_id
+      FROM picked p),
 moved AS (
     UPDATE jobs j
        SET state = CASE WHEN e.foreign_id THEN 'unknown' ELSE e.state END,
@@ -63,31 +67,31 @@ moved AS (
                              THEN clock_timestamp() END
       FROM ended e
      WHERE j.id = e.id AND j.token = e.token AND j.state IN ('claimed', 'sending')
-    RETURNING j.id),
+    RETURNING e.*),
 closed AS (
     UPDATE attempts a
        SET settled_at = clock_timestamp(),
-           outcome = CASE WHEN e.foreign_id THEN 'unknown' ELSE e.outcome END,
-           reason = CASE WHEN e.foreign_id THEN %(foreign)s ELSE e.reason END,
-           detail = CASE WHEN e.foreign_id
-                         THEN 'the answer named ' || e.remote_id || ', which is another job''s'
-                         ELSE e.detail END,
-           remote_id = CASE WHEN e.foreign_id THEN NULL ELSE e.remote_id END,
-           answer = e.answer::jsonb,
-           proof = e.proof, proof_detail = nullif(e.proof_detail, ''),
-           proved_by = CASE WHEN e.proof IS NOT NULL THEN 'worker run ' || e.incarnation END,
-           proved_at = CASE WHEN e.proof IS NOT NULL THEN clock_timestamp() END
-      FROM ended e JOIN moved m ON m.id = e.id
-     WHERE a.job_id = e.id AND a.number = e.attempts AND a.token = e.token
-       AND e.was = 'sending'),
+           outcome = CASE WHEN m.foreign_id THEN 'unknown' ELSE m.outcome END,
+           reason = CASE WHEN m.foreign_id THEN %(foreign)s ELSE m.reason END,
+           detail = CASE WHEN m.foreign_id
+                         THEN 'the answer named ' || m.remote_id || ', which is another job''s'
+                         ELSE m.detail END,
+           remote_id = CASE WHEN m.foreign_id THEN NULL ELSE m.remote_id END,
+           answer = m.answer::jsonb,
+           proof = m.proof, proof_detail = nullif(m.proof_detail, ''),
+           proved_by = CASE WHEN m.proof IS NOT NULL THEN 'worker run ' || m.incarnation END,
+           proved_at = CASE WHEN m.proof IS NOT NULL THEN clock_timestamp() END
+      FROM moved m
+     WHERE a.job_id = m.id AND a.number = m.attempts AND a.token = m.token
+       AND m.was = 'sending'),
 told AS (
     INSERT INTO job_events (job_id, event, who, attempt, detail)
-    SELECT e.id, e.event, 'worker run ' || e.incarnation, nullif(e.attempts, 0),
+    SELECT m.id, m.event, 'worker run ' || m.incarnation, nullif(m.attempts, 0),
            jsonb_strip_nulls(jsonb_build_object(
-               'reason', e.reason, 'detail', nullif(e.detail, ''), 'remote_id', e.remote_id))
-      FROM ended e JOIN moved m ON m.id = e.id
-     WHERE e.was = 'claimed' AND e.event NOT IN ('release', 'wait'))
-SELECT e.id, e.foreign_id FROM ended e JOIN moved m ON m.id = e.id
+               'reason', m.reason, 'detail', nullif(m.detail, ''), 'remote_id', m.remote_id))
+      FROM moved m
+     WHERE m.was = 'claimed' AND m.event NOT IN ('release', 'wait'))
+SELECT id, foreign_id FROM moved
 """
 
 _STANDS = "SELECT id, state, token, remote_id FROM jobs WHERE id = ANY(%s)"

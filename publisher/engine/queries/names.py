@@ -95,8 +95,10 @@ def _by_prefix(conn: Connection, text: str) -> list[JobId]:
     if remainder > highest:
         return []
     # Steps through the numbers that can match rather than through the table.
-    number = func.generate_series(remainder, highest, modulus, type_=BigInteger).column_valued("n")
-    query = select(jobs.c.id).select_from(number).join(jobs, jobs.c.id == number)
+    numbers = func.generate_series(remainder, highest, modulus).table_valued(
+        column("n", BigInteger)
+    )
+    query = select(jobs.c.id).select_from(numbers.join(jobs, jobs.c.id == numbers.c.n))
     return [JobId(found) for found in conn.scalars(query.limit(_SHOWN + 1))]
 
 

@@ -1,0 +1,5 @@
+"""Facebook Pages, through the Graph API."""
+
+from publisher.adapters.facebook_pages.adapter import FacebookPages
+
+__all__ = ["FacebookPages"]

@@ -1,0 +1,152 @@
+"""The composition root: the one place that knows which parts there are and hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import sqlalchemy
+
+from publisher.adapters.facebook_pages import FacebookPages
+from publisher.config import Settings
+from publisher.db import preflight
+from publisher.db.connect import Database
+from publisher.db.errors import DatabaseError
+from publisher.editorial.media import PostgresMediaStore
+from publisher.engine import queries
+from publisher.engine.adapter import MediaStore
+from publisher.engine.errors import PublisherError
+from publisher.engine.job import Channel
+from publisher.engine.registry import Registry
+from publisher.engine.retry import Policy
+from publisher.engine.worker import Timing, Worker
+from publisher.transport import Transport
+from publisher.vault import Vault, VaultError
+
+
+class Unfit(PublisherError):
+    """The database is none a worker may write to; the sentence says why and what to do."""
+
+    code = "database-unfit"
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """What commands and workers work with, on one open database."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+    registry: Registry
+
+
+@contextmanager
+def open_app(settings: Settings, database: Database) -> Iterator[App]:
+    """Put everything together around an open ``database``. Raises ``VaultError``."""
+    with database.engine.begin() as conn:
+        deployment = queries.deployment_id(conn)
+    vault = Vault.from_settings(settings, deployment)
+    transport = Transport(settings)
+    try:
+        media = PostgresMediaStore(database.engine)
+        yield App(settings, database, vault, registry(settings, transport, opener(vault), media))
+    finally:
+        transport.close()
+
+
+def worker(app: App) -> Worker:
+    """A worker on the open database, which was opened in the engine's role."""
+    settings, database = app.settings, app.database
+
+    def connect() -> psycopg.Connection[Any]:
+        # Asked again on each new connection: behind an address that moves there may now be
+        # another server, and a worker must never write to one that forgets.
+        try:
+            with database.engine.connect() as conn:
+                preflight.refuse_unless_safe(conn)
+            return database.connect_driver()
+        except DatabaseError as error:
+            raise Unfit(str(error)) from error
+        except sqlalchemy.exc.DBAPIError as error:
+            raise psycopg.OperationalError(str(error.orig)) from error
+
+    def listen() -> psycopg.Connection[Any]:
+        try:
+            return database.connect_driver(direct=True, application_name="publisher listen")
+        except DatabaseError as error:
+            raise Unfit(str(error)) from error
+
+    return Worker(
+        connect=connect,
+        registry=app.registry,
+        spool_folder=settings.home / "spool",
+        policy=Policy(
+            tries=settings.tries,
+            first=settings.retry_first_seconds,
+            longest=settings.retry_max_seconds,
+            settling=settings.settling_seconds,
+            deaths=settings.deaths,
+        ),
+        timing=Timing(
+            lease=settings.lease_seconds,
+            distrust=settings.lease_distrust_seconds,
+            rescue_after=settings.rescue_after_seconds,
+            publish_timeout=settings.publish_timeout_seconds,
+            publish_lease=settings.publish_lease,
+            poll=settings.poll_seconds,
+            drain=settings.drain_seconds,
+        ),
+        queues=settings.queues,
+        concurrency=settings.concurrency,
+        listen=listen,
+    )
+
+
+def registry(
+    settings: Settings,
+    transport: Transport,
+    vault_open: Callable[[Channel], str],
+    media: MediaStore,
+) -> Registry:
+    """Every adapter there is. A new platform is one file and one line here."""
+    return Registry(
+        [
+            FacebookPages(
+                transport,
+                vault_open,
+                media,
+                base_url=settings.graph_url,
+                application=settings.graph_application,
+            ),
+        ]
+    )
+
+
+def describing_registry(settings: Settings) -> Registry:
+    """Adapters that can say what they can do, and open no credential: no key is read or made."""
+
+    def refuse(channel: Channel) -> str:
+        message = f"The credential of {channel.name} is not opened here."
+        raise VaultError(message)
+
+    return registry(settings, Transport(settings), refuse, _NoMedia())
+
+
+class _NoMedia:
+    def read(self, sha256: str) -> Iterator[bytes]:
+        raise KeyError(sha256)
+
+
+def opener(vault: Vault) -> Callable[[Channel], str]:
+    """A function that gives a channel's credential in clear, or raises ``VaultError``."""
+
+    def open_channel(channel: Channel) -> str:
+        if channel.sealed is None:
+            message = f"{channel.name} has no credential. Reconnect it."
+            raise VaultError(message)
+        return vault.open(channel.sealed, channel_id=channel.id)
+
+    return open_channel

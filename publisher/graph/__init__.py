@@ -1,0 +1,1 @@
+"""Meta's dialect: how a Graph call is built, and what its answers mean."""
