@@ -419,6 +419,9 @@ BEGIN
     IF NEW.job_id <> OLD.job_id OR NEW.key <> OLD.key THEN
         RAISE EXCEPTION 'job % keeps its key', OLD.job_id USING ERRCODE = 'PB020';
     END IF;
+    -- Under the job's own lock: a begin that is under way is waited for and then seen, and one
+    -- that comes meanwhile passes the row over.
+    PERFORM FROM jobs WHERE id = OLD.job_id FOR UPDATE;
     IF EXISTS (SELECT FROM attempts WHERE job_id = OLD.job_id) THEN
         RAISE EXCEPTION 'job % has an attempt and never changes content', OLD.job_id
             USING ERRCODE = 'PB020';
@@ -513,16 +516,20 @@ DECLARE
     r record;
 BEGIN
     -- Keys first and sorted, so that two callers with the same keys wait for one another in one
-    -- order. Whoever holds a key is read in a statement of its own: the one that met it cannot
+    -- order; numbered as they were given, so that posts due together keep their order. Whoever holds a key is read in a statement of its own: the one that met it cannot
     -- see it yet.
     FOR try IN 1..3 LOOP
         WITH taken AS (
             INSERT INTO job_keys (key, job_id)
-            SELECT n.key, nextval('jobs_id_seq')
-              FROM (SELECT DISTINCT n.key FROM jsonb_to_recordset(new_jobs) AS n(key text)
-                     WHERE NOT fresh ? n.key
-                       AND NOT EXISTS (SELECT FROM job_keys k WHERE k.key = n.key)
-                     ORDER BY n.key) AS n
+            SELECT n.key, n.job_id
+              FROM (SELECT e.key, nextval('jobs_id_seq') AS job_id
+                      FROM (SELECT e.job ->> 'key' AS key
+                              FROM jsonb_array_elements(new_jobs) WITH ORDINALITY AS e(job, at)
+                             WHERE NOT fresh ? (e.job ->> 'key')
+                               AND NOT EXISTS (SELECT FROM job_keys k
+                                                WHERE k.key = e.job ->> 'key')
+                             ORDER BY e.at) AS e) AS n
+             ORDER BY n.key, n.job_id
             ON CONFLICT DO NOTHING
             RETURNING job_keys.key, job_keys.job_id)
         SELECT coalesce(jsonb_object_agg(t.key, t.job_id), '{}') INTO gained FROM taken t;

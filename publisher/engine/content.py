@@ -62,7 +62,7 @@ class Post:
 def canonical(value: object) -> str:
     """JSON text with one spelling per value, so that equal content has an equal hash."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    if "\\u0000" in text:
+    if _holds_nul(value):
         message = "holds the character NUL, which cannot be stored"
         raise ContentError(message)
     try:
@@ -71,6 +71,19 @@ def canonical(value: object) -> str:
         message = "holds half of a surrogate pair, which is no character"
         raise ContentError(message) from error
     return text
+
+
+def _holds_nul(value: object) -> bool:
+    """Whether any text in ``value`` holds NUL; the six characters that spell it in JSON do not."""
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any(_holds_nul(part) for pair in value.items() for part in pair)
+        case list() | tuple():
+            return any(_holds_nul(part) for part in value)
+        case _:
+            return False
 
 
 def digest(content: str) -> bytes:

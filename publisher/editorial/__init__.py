@@ -1,0 +1,1 @@
+"""What editors do: channels, posts and their versions, media, imports."""
