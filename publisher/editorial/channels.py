@@ -139,10 +139,12 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     address = _address(base_url)
     secret = _token(token)
     values = {"platform": platform, "name": name, "remote_id": remote_id, "base_url": address}
-    values["trusted"] = trusted and address is not None
+    is_trusted = trusted and address is not None
     try:
         with conn.begin_nested():
-            added = conn.execute(insert(channels).values(values).returning(channels.c.id)).one()
+            added = conn.execute(
+                insert(channels).values(**values, trusted=is_trusted).returning(channels.c.id)
+            ).one()
     except IntegrityError as error:
         raise _taken(conn, error, values) from error
     sealed = vault.seal(secret, channel_id=added.id)
