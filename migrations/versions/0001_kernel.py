@@ -375,6 +375,12 @@ BEGIN
         RAISE EXCEPTION 'an attempt of job % may be live; it cannot end as %', NEW.id, NEW.state
             USING ERRCODE = 'PB017';
     END IF;
+    IF NEW.state NOT IN ('published', 'unknown', 'dropped')
+       AND NEW.attempts > (NEW.state = 'sending')::integer
+       AND EXISTS (SELECT FROM attempts WHERE job_id = NEW.id AND outcome = 'published') THEN
+        RAISE EXCEPTION 'an attempt of job % is live; it cannot become %', NEW.id, NEW.state
+            USING ERRCODE = 'PB017';
+    END IF;
     IF OLD.state = 'cancelled' AND NEW.attempts > 0 THEN
         RAISE EXCEPTION 'job % was begun and cannot be restored', NEW.id USING ERRCODE = 'PB018';
     END IF;
@@ -608,7 +614,7 @@ GRANT INSERT ON attempts, remote_posts, looks, incarnations, orphans TO publishe
 GRANT UPDATE (settled_at, outcome, reason, detail, remote_id, answer, proof, proof_detail,
               proved_by, proved_at) ON attempts TO publisher_engine;
 GRANT UPDATE (permalink) ON remote_posts TO publisher_engine;
-GRANT UPDATE (adopted) ON orphans TO publisher_engine;
+GRANT UPDATE (adopted, line) ON orphans TO publisher_engine;
 GRANT UPDATE (seen_at, ended_at, end_reason) ON incarnations TO publisher_engine;
 GRANT UPDATE (declared_gone_at) ON incarnations TO publisher_app;
 GRANT UPDATE ON pulse TO publisher_engine;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +12,20 @@ import psycopg
 import structlog
 
 from publisher.engine import ledger, retry
-from publisher.engine.job import Token
+from publisher.engine.job import JobId, Token
 from publisher.engine.ledger import Unsettled
-from publisher.engine.outcome import Deferred, Outcome, Proof, Reason
+from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason
 from publisher.engine.points import Point, Probe, unwatched
-from publisher.engine.retry import Policy, Standing
-from publisher.engine.spool import Record, Trace, abandoned, boot_id
+from publisher.engine.retry import Policy, Settlement, Standing
+from publisher.engine.spool import (
+    Abandoned,
+    Opened,
+    Record,
+    Trace,
+    abandoned,
+    boot_id,
+    outcome_json,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -51,48 +60,86 @@ class Rescue:
 
         Their locked file is the proof. Without a ``start`` line, in a whole file and on the same
         boot, an attempt was not sent; with an ``answer`` line it is settled from that; anything
-        else stays a doubt. A file goes away only when the database holds all that it says.
+        else stays a doubt. A file goes away only when the database holds all that it says. One
+        that cannot be read or written to the database is left alone, and keeps nobody else's.
         """
-        deployment = ledger.deployment_id(conn)
         found = False
+        deployment: str | None = None
         for file in abandoned(self.folder, but=self.own):
             try:
-                record = file.read()
-                if record is None:
-                    log.info("spool.without_head", file=file.path.name)
-                    file.set_aside()
-                    continue
-                if record.deployment != deployment:
-                    log.warning("spool.of_another_deployment", file=file.path.name)
-                    file.leave()
-                    continue
-                found |= self._replay(conn, record, now)
-            except BaseException:
+                deployment = deployment or ledger.deployment_id(conn)
+                found |= self._read(conn, file, deployment, now)
+            except BlockedError as error:
+                log.info("spool.blocked", file=file.path.name, why=str(error))
                 file.leave()
-                raise
-            file.remove()
+            except Exception as error:
+                file.leave()
+                if conn.closed or conn.broken:
+                    raise
+                kind = type(error).__name__
+                log.error("spool.unread", file=file.path.name, kind=kind, alert=True)  # noqa: TRY400
         return found
 
-    def _replay(self, conn: psycopg.Connection[Any], record: Record, now: datetime) -> bool:
+    def _read(
+        self, conn: psycopg.Connection[Any], file: Abandoned, deployment: str, now: datetime
+    ) -> bool:
+        record = file.read()
+        if record is None:
+            log.warning("spool.without_head", file=file.path.name)
+            file.set_aside()
+            return False
+        if record.deployment != deployment:
+            log.warning("spool.of_another_deployment", file=file.path.name)
+            file.leave()
+            return False
         rebooted = record.boot != boot_id()
-        unsettled = ledger.unsettled_of(conn, record.incarnation)
-        complete = record.whole and not rebooted
+        if rebooted and record.host != socket.gethostname():
+            # On a folder that machines share a lock of ours says nothing of another's process.
+            log.warning("spool.of_another_machine", file=file.path.name, host=record.host)
+            file.leave()
+            return False
+        found = self._replay(conn, record, file.path.name, now, rebooted=rebooted)
+        if record.whole:
+            file.remove()
+        else:
+            log.error("spool.damaged", file=file.path.name, alert=True)
+            file.set_aside()
+        return found
+
+    def _replay(
+        self,
+        conn: psycopg.Connection[Any],
+        record: Record,
+        name: str,
+        now: datetime,
+        *,
+        rebooted: bool,
+    ) -> bool:
+        number = record.incarnation
+        registered = ledger.is_registered(conn, number, file=name, boot_id=record.boot)
+        # A database that was restored gives numbers out again: then this one says nothing of what
+        # is held or was begun under it now, and only the file's own tokens are believed.
+        unsettled = ledger.unsettled_of(conn, number) if registered else ()
         for attempt in unsettled:
             trace = record.traces.get(attempt.token)
-            outcome = _outcome(attempt, trace, complete=complete)
+            outcome = _outcome(record, attempt, trace, rebooted=rebooted)
             if outcome is not None:
-                self._settle(conn, attempt, outcome, now)
-        known = {attempt.token for attempt in unsettled}
-        for token, trace in record.traces.items():
-            if token not in known and trace.opened is not None and trace.started:
-                self._late_or_lost(conn, record, token, trace, now)
-        rescued = ledger.forsake(conn, record.incarnation, deaths=self.policy.deaths, who=self.who)
-        _tell(rescued)
-        why = "its machine was restarted" if rebooted else "its file could be locked"
-        ledger.end(conn, record.incarnation, why)
+                self._settle(conn, attempt, outcome, trace, now)
+        rescued: tuple[ledger.Rescued, ...] = ()
+        if registered:
+            rescued = ledger.forsake(conn, number, deaths=self.policy.deaths, who=self.who)
+            _tell(rescued)
+        self._late_or_lost(conn, record, now, but={attempt.token for attempt in unsettled})
+        if registered:
+            if ledger.held_by(conn, number):
+                message = "another transaction holds a row of it"
+                raise BlockedError(message)
+            why = "its machine was restarted" if rebooted else "its file could be locked"
+            ledger.end(conn, number, why)
         log.info(
             "spool.read",
-            worker_run=record.incarnation,
+            worker_run=number,
+            registered=registered,
             attempts=len(record.traces),
             unsettled=len(unsettled),
             whole=record.whole,
@@ -101,55 +148,73 @@ class Rescue:
         return bool(unsettled or rescued)
 
     def _settle(
-        self, conn: psycopg.Connection[Any], attempt: Unsettled, outcome: Outcome, now: datetime
+        self,
+        conn: psycopg.Connection[Any],
+        attempt: Unsettled,
+        outcome: Outcome,
+        trace: Trace | None,
+        now: datetime,
     ) -> None:
         if isinstance(outcome, Deferred) and outcome.reason is Reason.NOT_STARTED:
             settlement = retry.not_sent(outcome.reason, outcome.detail, self.policy.first)
         else:
-            standing = _standing(outcome, attempt.failures, attempt.ends_at)
+            standing = _standing(outcome, trace, attempt.failures, attempt.ends_at)
             settlement = retry.settle(outcome, standing, self.policy, now)
-        late = ledger.record_late(
-            conn, attempt.job_id, attempt.token, settlement, who=self.who, event="spool_read"
-        )
-        log.info("job.spool_read", job_id=attempt.job_id, by=settlement.event, became=late)
+        self._record(conn, attempt.job_id, attempt.token, settlement)
+
+    def _record(
+        self, conn: psycopg.Connection[Any], job_id: JobId, token: Token, end: Settlement
+    ) -> ledger.Late:
+        late = ledger.record_late(conn, job_id, token, end, who=self.who, event="spool_read")
         if late is ledger.Late.LOCKED:
-            message = "a job is held by another transaction just now"
+            message = "another transaction holds a job of it"
             raise BlockedError(message)
+        if late is ledger.Late.KEPT_ALERT:
+            log.error("job.live_against_the_journal", job_id=job_id, alert=True)
+        log.info("job.spool_read", job_id=job_id, by=end.event, became=late)
+        return late
 
     def _late_or_lost(
-        self,
-        conn: psycopg.Connection[Any],
-        record: Record,
-        token: Token,
-        trace: Trace,
-        now: datetime,
+        self, conn: psycopg.Connection[Any], record: Record, now: datetime, *, but: set[Token]
     ) -> None:
-        """Treat a started send that is not among the unsettled.
+        """Treat started sends that are not among the unsettled.
 
-        It was settled long since, or the database lost it.
+        Most were settled long since. An answer that the database lacks is brought to it; a send
+        it knows nothing of is a doubt.
         """
-        assert trace.opened is not None  # noqa: S101 - for the type checker
-        opened = trace.opened
-        if trace.outcome is not None:
-            standing = _standing(trace.outcome, 0, now)
-            end = retry.settle(trace.outcome, standing, self.policy, now)
-            late = ledger.record_late(
-                conn, opened.job_id, token, end, who=self.who, event="spool_read"
-            )
-            if late is ledger.Late.LOCKED:
-                message = "a job is held by another transaction just now"
-                raise BlockedError(message)
-            if late is not ledger.Late.NO_ATTEMPT:
-                return
-        elif ledger.has_attempt(conn, opened.job_id, token):
+        started = {
+            token: trace
+            for token, trace in record.traces.items()
+            if trace.opened is not None and trace.started and token not in but
+        }
+        known = ledger.known_attempts(
+            conn, [(t.opened.job_id, t.opened.attempt, token)
+                   for token, t in started.items() if t.opened is not None]
+        )  # fmt: skip
+        for token, trace in started.items():
+            if (opened := trace.opened) is None:
+                continue
+            attempt = known.get(token)
+            if attempt is None:
+                self._lost(conn, record, opened, trace)
+            elif isinstance(trace.outcome, Published) and not attempt.published:
+                standing = _standing(trace.outcome, trace, 0, now)
+                end = retry.settle(trace.outcome, standing, self.policy, now)
+                self._record(conn, opened.job_id, token, end)
+
+    def _lost(
+        self, conn: psycopg.Connection[Any], record: Record, opened: Opened, trace: Trace
+    ) -> None:
+        if isinstance(trace.outcome, Deferred) and trace.outcome.proof is Proof.NOT_SENT:
             return
+        outcome = None if trace.outcome is None else outcome_json(trace.outcome)
         doubted = ledger.spool_found(
             conn,
             job_id=opened.job_id,
             attempt=opened.attempt,
-            token=token,
+            token=opened.token,
             incarnation=record.incarnation,
-            line={"started": True, "outcome": str(trace.outcome)},
+            line={"started": True, "outcome": outcome},
             who=self.who,
         )
         log.error("spool.found", job_id=opened.job_id, doubted=doubted, alert=True)
@@ -159,23 +224,36 @@ class BlockedError(Exception):
     """Someone holds a row the replay needs; the file stays and is read again."""
 
 
-def _outcome(attempt: Unsettled, trace: Trace | None, *, complete: bool) -> Outcome | None:
+def _outcome(
+    record: Record, attempt: Unsettled, trace: Trace | None, *, rebooted: bool
+) -> Outcome | None:
     """What a file proves about an attempt, or None where it proves nothing.
 
     An attempt that its own worker settled as unknown had been started, whatever a file without
     its lines may look like: only one that nobody settled, or that rescue did, can be *not sent*.
+    In a compacted file, whose settled lines are gone, it must also have its ``open`` line.
     """
     if trace is not None and trace.outcome is not None:
         return trace.outcome
-    if complete and attempt.only_rescue_settled and (trace is None or not trace.started):
-        return Deferred(Reason.NOT_STARTED, "the worker ended before it called the platform")
-    return None
+    if rebooted or not record.whole or not attempt.only_rescue_settled:
+        return None
+    may_have_started = record.compacted if trace is None else trace.started or trace.opened is None
+    if may_have_started:
+        return None
+    return Deferred(Reason.NOT_STARTED, "the worker ended before it called the platform")
 
 
-def _standing(outcome: Outcome, failures: int, ends_at: datetime) -> Standing:
+def _standing(outcome: Outcome, trace: Trace | None, failures: int, ends_at: datetime) -> Standing:
     """An answer in a file was held against its permit before it was written there."""
     not_sent = isinstance(outcome, Deferred) and outcome.proof is Proof.NOT_SENT
-    return Standing(failures=failures, ends_at=ends_at, begun=True, sent=not not_sent)
+    opened = None if trace is None else trace.opened
+    return Standing(
+        failures=failures,
+        ends_at=ends_at,
+        begun=True,
+        sent=not not_sent,
+        can_look=opened is not None and opened.can_look,
+    )
 
 
 def _tell(rescued: tuple[ledger.Rescued, ...]) -> None:

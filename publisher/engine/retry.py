@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from publisher.engine.job import State
+from publisher.engine.job import State, Token
 from publisher.engine.outcome import (
     Answer,
     Deferred,
@@ -24,6 +24,9 @@ from publisher.engine.outcome import (
     Unknown,
 )
 from publisher.engine.transitions import Event
+
+_ID_LIMIT = 500
+_LINK_LIMIT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,9 @@ class Settlement:
     """How one claim or attempt ends: everything ``ledger.settle`` writes, decided.
 
     ``outcome`` is None for an end that is no outcome of a send, such as ``wait`` or ``release``.
-    ``delay``: seconds until it runs again, where ``state`` is scheduled. ``failed`` is added to
-    the count of failures.
+    ``attempt`` is the begun attempt it is about, None where nothing was begun; ``about`` is that
+    attempt's token where it is not the claim's own, as after a look. ``delay``: seconds until it
+    runs again, where ``state`` is scheduled. ``failed`` is added to the count of failures.
     """
 
     event: Event
@@ -89,6 +93,13 @@ class Settlement:
     answer: Answer | None = None
     hold_reason: str | None = None
     rest: Rest | None = None
+    attempt: int | None = None
+    about: Token | None = None
+
+    @property
+    def may_be_live(self) -> bool:
+        """Whether bytes of a begun send may have left."""
+        return self.attempt is not None and self.proof is not Proof.NOT_SENT
 
 
 def pause(policy: Policy, failures: int, at_least: float = 0.0) -> float:
@@ -108,6 +119,9 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
     a proof, and only then can there be an ``Unknown``.
     """
     match outcome:
+        case Published() if not is_storable_id(outcome.remote_id):
+            detail = "the id in the answer is none that can be kept"
+            return _unknown(Reason.NO_ID, detail, outcome.answer, None)
         case Published():
             rest = Rest(seconds=outcome.not_before) if outcome.not_before else None
             return Settlement(
@@ -115,7 +129,7 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
                 State.PUBLISHED,
                 outcome="published",
                 remote_id=outcome.remote_id,
-                permalink=outcome.permalink,
+                permalink=_storable_link(outcome.permalink),
                 answer=outcome.answer,
                 rest=rest,
             )
@@ -219,15 +233,42 @@ def expire() -> Settlement:
     )
 
 
-def found(remote_id: str, permalink: str | None) -> Settlement:
+def is_storable_id(remote_id: str) -> bool:
+    """Whether this can be a remote id: a key of at most 500 printable characters."""
+    return 0 < len(remote_id) <= _ID_LIMIT and remote_id.isprintable()
+
+
+def _storable_link(permalink: str | None) -> str | None:
+    if permalink is None or len(permalink) > _LINK_LIMIT or not permalink.isprintable():
+        return None
+    return permalink
+
+
+def found(remote_id: str, permalink: str | None, *, attempt: int, about: Token) -> Settlement:
     """A look before a second send found the first one on the page."""
+    if not is_storable_id(remote_id):
+        return look_unclear("what was found has an id that cannot be kept")
     return Settlement(
         Event.CONFIRM_PUBLISHED,
         State.PUBLISHED,
         outcome="published",
         remote_id=remote_id,
-        permalink=permalink,
+        permalink=_storable_link(permalink),
         detail="found on the page before a second send",
+        attempt=attempt,
+        about=about,
+    )
+
+
+def lost_by_the_database(attempt: int) -> Settlement:
+    """A send under way whose record is gone: the database was restored, or failed over."""
+    return Settlement(
+        Event.SPOOL_FOUND,
+        State.UNKNOWN,
+        outcome="unknown",
+        reason=Reason.WORKER_DIED,
+        detail="the database lost the record of this send while it was under way",
+        attempt=attempt,
     )
 
 

@@ -15,9 +15,11 @@ A write or sync that fails raises ``OSError``, and then nothing may be sent.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import socket
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -42,6 +44,7 @@ from publisher.engine.outcome import (
 
 SUFFIX = ".spool"
 _COMPACT_BYTES = 32 * 1024 * 1024
+_FRAME = 16
 
 
 def boot_id() -> str:
@@ -51,11 +54,15 @@ def boot_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A begun attempt as the spool names it."""
+    """A begun attempt as the spool names it.
+
+    ``can_look``: its platform shows what is on the page, so a refusal can be checked.
+    """
 
     job_id: JobId
     attempt: int
     token: Token
+    can_look: bool = False
 
 
 @dataclass(slots=True)
@@ -69,12 +76,18 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A dead incarnation's file, read. ``whole``: every line stands as it was written."""
+    """A dead incarnation's file, read.
+
+    ``whole``: every line stands as it was written. ``compacted``: lines of settled attempts were
+    dropped, so an attempt that has none may still have been started.
+    """
 
     deployment: str
     incarnation: int
+    host: str
     boot: str
     whole: bool
+    compacted: bool
     traces: Mapping[Token, Trace] = field(default_factory=dict)
 
 
@@ -85,7 +98,8 @@ class Spool:
         self.path = path
         self._descriptor = descriptor
         self._lock = Lock()
-        self._head: bytes | None = None
+        self.boot = boot_id()
+        self._head: dict[str, object] = {}
         self._size = 0
         self._pending: dict[Token, list[bytes]] = {}
 
@@ -94,23 +108,37 @@ class Spool:
         """Make and lock a new file in ``folder`` (made with mode 0700). Raises ``OSError``."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{uuid4().hex}{SUFFIX}"
-        descriptor = _create_locked(path)
+        # It gets its name when it is locked: nobody may find it abandoned in between.
+        unlocked = path.with_suffix(".new")
+        descriptor = _create_locked(unlocked)
+        unlocked.rename(path)
         _sync_folder(folder)
         return cls(path, descriptor)
 
     def head(self, *, deployment: str, incarnation: int) -> None:
         """Say whose file this is; the first line, synced."""
-        facts = {"k": "head", "d": deployment, "i": incarnation, "b": boot_id()}
         with self._lock:
-            self._head = _line(facts)
-            self._write(self._head)
+            self._head = {
+                "k": "head",
+                "d": deployment,
+                "i": incarnation,
+                "h": socket.gethostname(),
+                "b": self.boot,
+            }
+            self._write(_line(self._head))
             os.fsync(self._descriptor)
 
     def open(self, sends: Iterable[Opened]) -> None:
         """Record a begun set and sync it. On ``OSError`` none of the set may be sent."""
         lines = {
             send.token: _line(
-                {"k": "open", "j": send.job_id, "n": send.attempt, "t": send.token.hex}
+                {
+                    "k": "open",
+                    "j": send.job_id,
+                    "n": send.attempt,
+                    "t": send.token.hex,
+                    "l": send.can_look,
+                }
             )
             for send in sends
         }
@@ -153,24 +181,43 @@ class Spool:
             self._write(line)
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
+        try:
+            _write(self._descriptor, data)
+        except OSError:
+            # A torn line in the middle would make those after it hard to read.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            raise
         self._size += len(data)
 
     def _compact(self) -> None:
-        """Start the file anew with what is still open, under a lock that never lapses."""
+        """Start the file anew with what is still open, under a lock that never lapses.
+
+        The old file stays the one that is written to until the new one stands in its place: lines
+        in a file that nobody would read make a send that was started look as if it was not.
+        """
+        head = _line({**self._head, "c": True})
+        data = b"".join([head, *(b"".join(lines) for lines in self._pending.values())])
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         descriptor = _create_locked(fresh)
-        old, self._descriptor, self._size = self._descriptor, descriptor, 0
-        self._write(self._head or b"")
-        for lines in self._pending.values():
-            self._write(b"".join(lines))
-        os.fsync(descriptor)
-        fresh.rename(self.path)
-        _sync_folder(self.path.parent)
+        try:
+            _write(descriptor, data)
+            os.fsync(descriptor)
+            fresh.rename(self.path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            os.close(descriptor)
+            raise
+        old, self._descriptor, self._size = self._descriptor, descriptor, len(data)
         os.close(old)
+        _sync_folder(self.path.parent)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _create_locked(path: Path) -> int:
@@ -200,7 +247,8 @@ class Abandoned:
         """Lock the file at ``path``, or None while its incarnation lives or it is gone."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except OSError:
+            # Gone; or another user's, whose workers will read it.
             return None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -225,7 +273,7 @@ class Abandoned:
         os.close(self._descriptor)
 
     def set_aside(self) -> None:
-        """Its first line was never finished, so nothing was begun under it; keep what is odd."""
+        """Not all of it could be read: keep it under another name, for a person to look at."""
         if os.fstat(self._descriptor).st_size == 0:
             self.remove()
             return
@@ -257,42 +305,79 @@ def _parse(data: bytes) -> Record | None:
     traces: dict[Token, Trace] = {}
     bodies, whole = _bodies(data)
     for body in bodies:
-        if body.startswith(b"s"):
-            token = Token(UUID(hex=body[1:].decode()))
-            traces.setdefault(token, Trace()).started = True
-            continue
-        facts = json.loads(body)
-        if facts["k"] == "head":
-            head = facts
-            continue
-        token = Token(UUID(hex=facts["t"]))
-        trace = traces.setdefault(token, Trace())
-        if facts["k"] == "open":
-            trace.opened = Opened(JobId(facts["j"]), facts["n"], token)
-        else:
-            trace.outcome = outcome_from_json(facts["o"])
+        try:
+            head = _read_line(body, traces) or head
+        except (ValueError, TypeError, KeyError):
+            # Written by another release: it may say that a send was started, for all we know.
+            whole = False
     if head is None:
         return None
-    return Record(str(head["d"]), int(str(head["i"])), str(head["b"]), whole, traces)
+    return Record(
+        deployment=str(head["d"]),
+        incarnation=int(str(head["i"])),
+        host=str(head["h"]),
+        boot=str(head["b"]),
+        whole=whole,
+        compacted=bool(head["c"]),
+        traces=traces,
+    )
+
+
+def _read_line(body: bytes, traces: dict[Token, Trace]) -> dict[str, object] | None:
+    """Add to ``traces`` what a line says; the head is returned."""
+    if body.startswith(b"s"):
+        token = Token(UUID(hex=body[1:].decode()))
+        traces.setdefault(token, Trace()).started = True
+        return None
+    facts = json.loads(body)
+    if facts["k"] == "head":
+        return {"c": False, **{name: facts[name] for name in ("d", "i", "h", "b")}, **facts}
+    token = Token(UUID(hex=facts["t"]))
+    match facts["k"]:
+        case "open":
+            opened = Opened(JobId(facts["j"]), facts["n"], token, bool(facts.get("l")))
+            traces.setdefault(token, Trace()).opened = opened
+        case "answer":
+            traces.setdefault(token, Trace()).outcome = _readable_outcome(facts.get("o"))
+        case other:
+            raise ValueError(other)
+    return None
+
+
+def _readable_outcome(facts: object) -> Outcome:
+    """An answer as it was written; one in words of another release is a doubt."""
+    try:
+        return outcome_from_json(facts)  # type: ignore[arg-type]
+    except (ValueError, TypeError, KeyError) as error:
+        return Unknown(Reason.ANSWER_UNREADABLE, f"the answer in the spool: {error!r}")
 
 
 def _bodies(data: bytes) -> tuple[list[bytes], bool]:
-    """Each line's body up to the first that is damaged, and whether there was none."""
+    """Each undamaged line's body, and whether there was nothing else."""
     bodies: list[bytes] = []
+    whole = True
     at = 0
     while at < len(data):
-        header = data[at : at + 16]
-        try:
-            length, crc = int(header[:6], 16), int(header[7:15], 16)
-        except ValueError:
-            return bodies, False
-        body = data[at + 16 : at + 16 + length]
-        end = data[at + 16 + length : at + 17 + length]
-        if len(body) != length or end != b"\n" or zlib.crc32(body) != crc:
-            return bodies, False
+        body = _body(data, at)
+        if body is None:
+            whole = False
+            newline = data.find(b"\n", at)
+            at = len(data) if newline < 0 else newline + 1
+            continue
         bodies.append(body)
-        at += 17 + length
-    return bodies, True
+        at += _FRAME + len(body) + 1
+    return bodies, whole
+
+
+def _body(data: bytes, at: int) -> bytes | None:
+    """The body of the line that starts ``at``, or None where it is damaged."""
+    try:
+        length, crc = int(data[at : at + 6], 16), int(data[at + 7 : at + 15], 16)
+    except ValueError:
+        return None
+    body = data[at + _FRAME : at + _FRAME + length]
+    ends = data[at + _FRAME + length : at + _FRAME + length + 1] == b"\n"
+    return body if ends and len(body) == length and zlib.crc32(body) == crc else None
 
 
 _KINDS: dict[str, type[Outcome]] = {

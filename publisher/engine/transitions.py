@@ -142,8 +142,8 @@ def _check(table: Mapping[tuple[State, Event], Iterable[State]]) -> None:
         reached |= more
     if reached != set(State):
         _fail(f"never reached: {set(State) - reached}")
-    begun = {event for (state, event), to in table.items() if S.SENDING in to}
-    if begun != {E.BEGIN_SEND} or sources(E.BEGIN_SEND) != {S.CLAIMED}:
+    entries = {key for key, to in table.items() if S.SENDING in to}
+    if entries != {(S.CLAIMED, E.BEGIN_SEND)}:
         _fail("sending is entered by something else than begin_send")
     unused = set(Event) - {event for _, event in table}
     if unused:

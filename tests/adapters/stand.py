@@ -10,7 +10,15 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from publisher.engine.adapter import Adapter, LookQuery, Ready, SendPermit, Task, boottime
+from publisher.engine.adapter import (
+    Adapter,
+    Capabilities,
+    LookQuery,
+    Ready,
+    SendPermit,
+    Task,
+    boottime,
+)
 from publisher.engine.content import Media, Post, digest
 from publisher.engine.evidence import Evidence
 from publisher.engine.job import Channel, JobId, Token
@@ -192,14 +200,28 @@ def send(
     channel: Channel | None = None,
     budget: float = 10.0,
 ) -> tuple[Attempt, Outcome]:
-    """Prepare and publish ``post`` once."""
+    """Prepare ``post`` on the stand's channel, and publish it once on ``channel``."""
     task = make_task(channel or stand.channel, post, attempts=attempts)
-    ready = prepare(stand, task)
+    ready = prepare(stand, replace(task, channel=stand.channel))
+    return send_ready(stand, task, ready, budget=budget)
+
+
+def send_ready(
+    stand: Stand, task: Task, ready: Ready, *, budget: float = 10.0
+) -> tuple[Attempt, Outcome]:
+    """Publish what is prepared."""
     task = _with_progress(task, ready.progress)
     attempt = Attempt(task, make_permit(task, budget=budget))
     outcome = stand.adapter.publish(task, ready, attempt.permit)
     stand.seen.append(outcome)
     return attempt, outcome
+
+
+def capabilities(stand: Stand, task: Task) -> Capabilities:
+    """What can be done for this task; a stand whose adapter needs to know more says it itself."""
+    own = getattr(stand, "capabilities", None)
+    made: Capabilities = own(task) if own else stand.adapter.capabilities(task.content)
+    return made
 
 
 def look(stand: Stand, query: LookQuery) -> Evidence:

@@ -4,26 +4,31 @@ from publisher.engine.ledger.begin import BeginUnacknowledgedError, begin_send, 
 from publisher.engine.ledger.claim import (
     Claim,
     Claimed,
+    Progressed,
     channels,
     claim,
     extend_leases,
     save_progress,
     start_hands,
+    still_ours,
     suspects_wait,
 )
 from publisher.engine.ledger.enqueue import Enqueued, enqueue
 from publisher.engine.ledger.gates import pause, resume, unblock
 from publisher.engine.ledger.incarnations import (
     Beat,
+    KnownAttempt,
     Unsettled,
     beat,
     deployment_id,
     end,
     held_by,
+    is_registered,
+    known_attempts,
     register,
     unsettled_of,
 )
-from publisher.engine.ledger.late import Late, has_attempt, record_late, spool_found
+from publisher.engine.ledger.late import Late, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
 from publisher.engine.ledger.people import (
     Moved,
@@ -37,6 +42,7 @@ from publisher.engine.ledger.people import (
 )
 from publisher.engine.ledger.settle import (
     EarlierAttempt,
+    Key,
     Settled,
     bound_elsewhere,
     earlier_attempts,
@@ -52,8 +58,11 @@ __all__ = [
     "Claimed",
     "EarlierAttempt",
     "Enqueued",
+    "Key",
+    "KnownAttempt",
     "Late",
     "Moved",
+    "Progressed",
     "Rescued",
     "Settled",
     "Unsettled",
@@ -70,9 +79,10 @@ __all__ = [
     "expire",
     "extend_leases",
     "forsake",
-    "has_attempt",
     "held_by",
     "hold",
+    "is_registered",
+    "known_attempts",
     "pause",
     "record_late",
     "record_look",
@@ -89,6 +99,7 @@ __all__ = [
     "settle",
     "spool_found",
     "start_hands",
+    "still_ours",
     "suspects_wait",
     "unbegun",
     "unblock",

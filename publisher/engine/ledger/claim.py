@@ -17,8 +17,7 @@ from publisher.engine.job import Channel, JobId, Token
 class Claimed:
     """One job this worker now holds, with everything its hand needs.
 
-    ``attempts`` were begun before now. ``hold_needed`` never appears here: what may not run was
-    not claimed.
+    ``attempts`` were begun before now.
     """
 
     id: JobId
@@ -59,6 +58,8 @@ SELECT g.channel_id FROM gates g
    FOR UPDATE OF g SKIP LOCKED
 """
 
+# Each channel of the page has an equal share of what is asked for: one with much room and much due
+# would otherwise use up the claim, every time, before the next one's turn.
 _CLAIM = """
 WITH room AS MATERIALIZED (
     SELECT g.channel_id,
@@ -75,7 +76,9 @@ picked AS MATERIALIZED (
               AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
               AND (j.useful_until IS NULL OR j.useful_until > clock_timestamp())
               AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s)
-            ORDER BY j.run_at, j.id LIMIT greatest(r.free, 0)
+            ORDER BY j.run_at, j.id
+            LIMIT least(greatest(r.free, 0),
+                        greatest(%(limit)s / cardinality(%(gates)s), 1))
               FOR UPDATE SKIP LOCKED) AS p
      LIMIT %(limit)s),
 moved AS (
@@ -85,14 +88,20 @@ moved AS (
            lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
       FROM picked p
      WHERE j.id = p.id AND j.state = 'scheduled'
-    RETURNING j.id, j.token, j.channel_id, j.kind, j.queue, j.attempts, j.failures, j.deaths,
-              j.due_at, j.useful_until)
-SELECT m.id, m.token, m.channel_id, ch.generation, m.kind, m.queue, c.key, c.content,
-       c.content_sha256, c.platform_key, c.progress, c.progress_sha256, m.attempts, m.failures,
-       m.deaths, m.due_at, m.useful_until
-  FROM moved m
-  JOIN job_contents c ON c.job_id = m.id
-  JOIN channels ch ON ch.id = m.channel_id
+    RETURNING j.id)
+SELECT id FROM moved
+"""
+
+# Read when the rows are ours: a content replaced between the claim's snapshot and its row lock
+# would otherwise be claimed in its old form.
+_CLAIMED = """
+SELECT j.id, j.token, j.channel_id, ch.generation, j.kind, j.queue, c.key, c.content,
+       c.content_sha256, c.platform_key, c.progress, c.progress_sha256, j.attempts, j.failures,
+       j.deaths, j.due_at, j.useful_until
+  FROM unnest(%(ids)s::bigint[]) AS go(id)
+  JOIN jobs j ON j.id = go.id
+  JOIN job_contents c ON c.job_id = j.id
+  JOIN channels ch ON ch.id = j.channel_id
 """
 
 
@@ -125,12 +134,12 @@ def claim(
         gates = [row[0] for row in cursor.fetchall()]
         if not gates:
             return Claim((), 0)
-        with conn.cursor(row_factory=class_row(Claimed), binary=True) as claims:
-            claims.execute(
-                _CLAIM,
-                {**parameters, "gates": gates, "incarnation": incarnation, "lease": lease},
-            )
-            jobs = tuple(claims.fetchall())
+        cursor.execute(
+            _CLAIM, {**parameters, "gates": gates, "incarnation": incarnation, "lease": lease}
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+        with conn.cursor(row_factory=class_row(Claimed)) as claims:
+            jobs = tuple(claims.execute(_CLAIMED, {"ids": ids}, binary=True) if ids else ())
     return Claim(jobs, gates[-1] if len(gates) == limit else 0)
 
 
@@ -139,7 +148,9 @@ SELECT EXISTS (SELECT FROM jobs j JOIN gates g USING (channel_id)
     WHERE j.state = 'scheduled' AND j.deaths > 0 AND j.run_at <= clock_timestamp()
       AND j.hold_reason IS NULL AND j.queue = ANY(%(queues)s)
       AND g.paused_at IS NULL AND g.blocked_at IS NULL
-      AND (g.not_before IS NULL OR g.not_before <= clock_timestamp()))
+      AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
+      AND (SELECT count(*) FROM jobs h
+            WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL) < g.max_in_flight)
 """
 
 
@@ -165,78 +176,122 @@ def channels(conn: psycopg.Connection[Any], ids: Sequence[int]) -> dict[int, Cha
     return {channel.id: channel for channel in rows}
 
 
-_LEASES = """
+# Rows that someone holds are passed over: a coordinator that waits for one keeps none of the
+# others. Whoever is missing from an answer is asked about with ``still_ours``.
+_PICKED = """
+WITH go AS (
+    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS t(id, token)),
+picked AS MATERIALIZED (
+    SELECT j.id, j.token FROM go JOIN jobs j ON j.id = go.id AND j.token = go.token
+     WHERE j.state = 'claimed' FOR UPDATE OF j SKIP LOCKED)
+"""
+_LEASES = (
+    _PICKED
+    + """
 UPDATE jobs j SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
-  FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS go(id, token)
- WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
+  FROM picked p
+ WHERE j.id = p.id AND j.token = p.token AND j.state = 'claimed'
 RETURNING j.id
+"""
+)
+_HANDS = (
+    _PICKED
+    + """
+UPDATE jobs j
+   SET hand_at = clock_timestamp(),
+       lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+  FROM picked p
+ WHERE j.id = p.id AND j.token = p.token AND j.state = 'claimed'
+RETURNING j.id
+"""
+)
+_STILL_OURS = """
+SELECT j.id FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS go(id, token)
+  JOIN jobs j ON j.id = go.id AND j.token = go.token
 """
 
 
 def extend_leases(
     conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]], *, lease: float
 ) -> frozenset[JobId]:
-    """Hold what is claimed for another ``lease`` seconds; returns what is still ours."""
-    rows = conn.execute(
-        _LEASES, {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease}
-    )
-    return frozenset(JobId(row[0]) for row in rows.fetchall())
-
-
-_HANDS = """
-UPDATE jobs j
-   SET hand_at = clock_timestamp(),
-       lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
-  FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS go(id, token)
- WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
-RETURNING j.id
-"""
+    """Hold what is claimed for another ``lease`` seconds; returns those it was done for."""
+    return _ids(conn, _LEASES, held, lease=lease)
 
 
 def start_hands(
     conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]], *, lease: float
 ) -> frozenset[JobId]:
-    """Record that these jobs' own hands start, before they do; returns those still ours.
+    """Record that these jobs' own hands start, before they do; returns those it was done for.
 
     Only then does the death of the worker count against them.
     """
-    rows = conn.execute(
-        _HANDS, {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease}
-    )
-    return frozenset(JobId(row[0]) for row in rows.fetchall())
+    return _ids(conn, _HANDS, held, lease=lease)
 
 
+def still_ours(
+    conn: psycopg.Connection[Any], held: Sequence[tuple[JobId, Token]]
+) -> frozenset[JobId]:
+    """Those of ``held`` that still have their token: passed over just now, and not lost."""
+    return _ids(conn, _STILL_OURS, held)
+
+
+def _ids(
+    conn: psycopg.Connection[Any],
+    statement: str,
+    held: Sequence[tuple[JobId, Token]],
+    **parameters: float,
+) -> frozenset[JobId]:
+    keys = {"ids": [i for i, _ in held], "tokens": [t for _, t in held]}
+    rows = conn.execute(statement, {**keys, **parameters}).fetchall()
+    return frozenset(JobId(row[0]) for row in rows)
+
+
+# The progress is filed under the hash of the content it was made from, never of whatever content
+# stands there now.
 _PROGRESS = """
 WITH go AS (
-    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(progress)s::text[])
-        AS t(id, token, progress)),
+    SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[], %(hashes)s::bytea[],
+                         %(progress)s::text[])
+        AS t(id, token, hash, progress)),
+picked AS MATERIALIZED (
+    SELECT j.id, j.token, go.hash, go.progress
+      FROM go JOIN jobs j ON j.id = go.id AND j.token = go.token
+     WHERE j.state = 'claimed' FOR UPDATE OF j SKIP LOCKED),
 held AS (
     UPDATE jobs j SET lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
-      FROM go WHERE j.id = go.id AND j.token = go.token AND j.state = 'claimed'
-    RETURNING j.id, go.progress),
+      FROM picked p WHERE j.id = p.id AND j.token = p.token AND j.state = 'claimed'
+    RETURNING p.*),
 kept AS (
-    UPDATE job_contents c SET progress = h.progress::jsonb, progress_sha256 = c.content_sha256
-      FROM held h WHERE c.job_id = h.id)
+    UPDATE job_contents c SET progress = h.progress::jsonb, progress_sha256 = h.hash
+      FROM held h WHERE c.job_id = h.id AND c.content_sha256 = h.hash)
 SELECT id FROM held
 """
 
 
-def save_progress(
-    conn: psycopg.Connection[Any],
-    steps: Sequence[tuple[JobId, Token, str]],
-    *,
-    lease: float,
-) -> frozenset[JobId]:
-    """Store how far each job's steps have come (JSON text), with the hash of its content.
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far a job's steps have come: JSON text, and the hash of the content it is about."""
 
-    Holds each for another ``lease`` seconds. Returns those still ours.
+    id: JobId
+    token: Token
+    content_sha256: bytes
+    progress: str
+
+
+def save_progress(
+    conn: psycopg.Connection[Any], steps: Sequence[Progressed], *, lease: float
+) -> frozenset[JobId]:
+    """Store how far each job's steps have come, and hold it for another ``lease`` seconds.
+
+    Returns those it was done for.
     """
     rows = conn.execute(
         _PROGRESS,
         {
-            "ids": [job_id for job_id, _, _ in steps],
-            "tokens": [token for _, token, _ in steps],
-            "progress": [progress for _, _, progress in steps],
+            "ids": [step.id for step in steps],
+            "tokens": [step.token for step in steps],
+            "hashes": [step.content_sha256 for step in steps],
+            "progress": [step.progress for step in steps],
             "lease": lease,
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,6 +69,54 @@ def beat(conn: psycopg.Connection[Any], incarnation: int, *, gap: float, pause: 
     return Beat(now=row[0], may_rescue=row[1])
 
 
+_IS_REGISTERED = """
+SELECT EXISTS (SELECT FROM incarnations
+                WHERE id = %(incarnation)s AND file = %(file)s AND boot_id = %(boot_id)s)
+"""
+
+
+def is_registered(
+    conn: psycopg.Connection[Any], incarnation: int, *, file: str, boot_id: str
+) -> bool:
+    """Whether this number still means that run: a restored database gives numbers out again."""
+    row = conn.execute(
+        _IS_REGISTERED, {"incarnation": incarnation, "file": file, "boot_id": boot_id}
+    ).fetchone()
+    return bool(row and row[0])
+
+
+_KNOWN = """
+SELECT a.token, a.outcome = 'published', a.answer IS NOT NULL
+  FROM unnest(%(ids)s::bigint[], %(numbers)s::integer[], %(tokens)s::uuid[])
+        AS go(id, number, token)
+  JOIN attempts a ON a.job_id = go.id AND a.number = go.number AND a.token = go.token
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAttempt:
+    """An attempt the database holds, and how much it knows of its end."""
+
+    token: Token
+    published: bool
+    answered: bool
+
+
+def known_attempts(
+    conn: psycopg.Connection[Any], attempts: Sequence[tuple[JobId, int, Token]]
+) -> dict[Token, KnownAttempt]:
+    """Those of ``attempts`` (job, number, token) that the database holds."""
+    rows = conn.execute(
+        _KNOWN,
+        {
+            "ids": [job_id for job_id, _, _ in attempts],
+            "numbers": [number for _, number, _ in attempts],
+            "tokens": [token for _, _, token in attempts],
+        },
+    ).fetchall()
+    return {Token(row[0]): KnownAttempt(Token(row[0]), bool(row[1]), row[2]) for row in rows}
+
+
 _END = """
 UPDATE incarnations SET ended_at = clock_timestamp(), end_reason = %(why)s
  WHERE id = %(incarnation)s AND ended_at IS NULL
@@ -87,14 +136,20 @@ def held_by(conn: psycopg.Connection[Any], incarnation: int) -> dict[JobId, Toke
     return {JobId(row[0]): Token(row[1]) for row in conn.execute(_HELD, [incarnation]).fetchall()}
 
 
+# Found from the jobs it still holds, and from those rescue has doubted: there is no index of
+# attempts by worker run, and this is read while the worker that reads has leases to renew.
 _UNSETTLED = """
+WITH doubtful AS MATERIALIZED (
+    SELECT id, attempts, failures, useful_until, due_at FROM jobs
+     WHERE incarnation IS NOT NULL AND incarnation = %(incarnation)s AND state = 'sending'
+    UNION ALL
+    SELECT id, attempts, failures, useful_until, due_at FROM jobs WHERE state = 'unknown')
 SELECT a.job_id, a.number, a.token, j.failures,
        coalesce(j.useful_until, j.due_at + interval '1 day'),
        a.settled_at IS NULL OR (a.answer IS NULL AND a.reason = 'worker_died')
-  FROM attempts a JOIN jobs j ON j.id = a.job_id
- WHERE a.incarnation = %s AND a.proof IS NULL
+  FROM doubtful j JOIN attempts a ON a.job_id = j.id AND a.number = j.attempts
+ WHERE a.incarnation = %(incarnation)s AND a.proof IS NULL
    AND (a.settled_at IS NULL OR a.outcome = 'unknown')
-   AND j.state IN ('sending', 'unknown') AND j.attempts = a.number
 """
 
 
@@ -115,5 +170,5 @@ class Unsettled:
 
 def unsettled_of(conn: psycopg.Connection[Any], incarnation: int) -> tuple[Unsettled, ...]:
     """Attempts that a worker run began and nobody has settled with a proof or a remote id."""
-    rows = conn.execute(_UNSETTLED, [incarnation]).fetchall()
+    rows = conn.execute(_UNSETTLED, {"incarnation": incarnation}).fetchall()
     return tuple(Unsettled(JobId(r[0]), r[1], Token(r[2]), r[3], r[4], r[5]) for r in rows)

@@ -11,6 +11,7 @@ from psycopg.rows import dict_row
 
 from publisher.engine.job import JobId, State, Token
 from publisher.engine.ledger.settle import answer_json, storable
+from publisher.engine.outcome import Reason
 from publisher.engine.retry import Settlement
 from publisher.engine.transitions import Event, allowed
 
@@ -26,7 +27,9 @@ _OWNER = "SELECT job_id FROM remote_posts WHERE channel_id = %s AND remote_id = 
 _KEEP = """
 UPDATE attempts
    SET settled_at = coalesce(settled_at, clock_timestamp()),
-       outcome = coalesce(%(outcome)s, outcome), reason = %(reason)s, detail = %(detail)s,
+       outcome = CASE WHEN {proved} THEN outcome ELSE coalesce(%(outcome)s, outcome) END,
+       reason = CASE WHEN {proved} THEN reason ELSE %(reason)s END,
+       detail = CASE WHEN {proved} THEN detail ELSE %(detail)s END,
        remote_id = coalesce(%(remote_id)s, remote_id),
        answer = coalesce(%(answer)s::jsonb, answer),
        proof = coalesce(proof, %(proof)s), proof_detail = coalesce(proof_detail, %(detail_of)s),
@@ -35,7 +38,8 @@ UPDATE attempts
        proved_at = CASE WHEN proof IS NOT NULL THEN proved_at
                         WHEN %(proof)s::text IS NOT NULL THEN clock_timestamp() END
  WHERE job_id = %(job_id)s AND token = %(token)s
-"""
+""".replace("{proved}", "%(outcome)s = 'unknown' AND proof IS NOT NULL")
+_MAY_BE_LIVE = "SELECT FROM attempts WHERE job_id = %s AND proof = 'repeat_safe'"
 _MOVE = """
 UPDATE jobs
    SET state = %(state)s, token = NULL, incarnation = NULL, claimed_at = NULL, hand_at = NULL,
@@ -102,7 +106,10 @@ def _is_known(attempt: dict[str, Any], end: Settlement) -> bool:
     if attempt["outcome"] == "published":
         return True
     if end.outcome == "unknown":
-        return attempt["settled_at"] is not None and attempt["answer"] is not None
+        if attempt["settled_at"] is None or attempt["answer"] is not None:
+            return attempt["settled_at"] is not None
+        is_told = attempt["proof"] is not None or attempt["reason"] == end.reason
+        return is_told and end.answer is None
     return attempt["proof"] is not None
 
 
@@ -116,16 +123,19 @@ def _record(
     event: str,
 ) -> Late:
     outcome, remote_id = end.outcome, end.remote_id
+    reason, detail = end.reason, end.detail
     is_published = outcome == "published"
     if is_published and not _bind(cursor, job, end):
         # Another job owns that id: the answer is no proof that this one is on the page.
         outcome, remote_id, is_published = "unknown", None, False
+        reason = Reason.ID_OF_ANOTHER_JOB
+        detail = f"the answer named {end.remote_id}, which is another job's"
     facts = {
         "job_id": job["id"],
         "token": attempt["token"],
         "outcome": outcome,
-        "reason": end.reason,
-        "detail": storable(end.detail),
+        "reason": reason,
+        "detail": storable(detail),
         "remote_id": remote_id,
         "answer": answer_json(end.answer),
         "proof": end.proof,
@@ -140,6 +150,10 @@ def _record(
         target = State.PUBLISHED
     elif end.proof is not None and latest and state in {State.UNKNOWN, State.SENDING}:
         target = end.state
+        if target is State.FAILED and cursor.execute(_MAY_BE_LIVE, [job["id"]]).rowcount:
+            # An earlier attempt may be on the page, and a safe repeat must not hide that.
+            target = None if state is State.UNKNOWN else State.UNKNOWN
+            reason = Reason.REPEAT_ENDED
     if target is not None:
         cursor.execute(
             _MOVE,
@@ -150,7 +164,7 @@ def _record(
                 "attempts": job["attempts"],
                 "delay": end.delay,
                 "failed": end.failed,
-                "reason": end.reason,
+                "reason": reason,
                 "remote_id": remote_id,
             },
         )
@@ -199,7 +213,8 @@ RETURNING state
 _ORPHAN = """
 INSERT INTO orphans (incarnation, job_id, token, line)
 VALUES (%(incarnation)s, %(job_id)s, %(token)s, %(line)s::jsonb)
-ON CONFLICT DO NOTHING RETURNING id
+ON CONFLICT (token) DO UPDATE SET line = orphans.line || jsonb_strip_nulls(excluded.line)
+RETURNING id, xmax = 0
 """
 _ADOPT = "UPDATE orphans SET adopted = true WHERE id = %s"
 
@@ -216,7 +231,8 @@ def spool_found(
 ) -> bool:
     """A started send that the database does not hold: doubt the job, or keep it as an orphan.
 
-    The line is kept either way, once; a file that is read twice changes nothing the second time.
+    The line is kept either way, once for each token; what is brought a second time only adds what
+    it knows more, such as the answer.
     Returns whether the job became unknown.
     """
     with conn.transaction():
@@ -229,7 +245,16 @@ def spool_found(
                 "line": json.dumps(line),
             },
         ).fetchone()
-        if kept is None or conn.execute(_SPOOL_FOUND, [job_id]).fetchone() is None:
+        assert kept is not None  # noqa: S101 - RETURNING always answers
+        if not kept[1]:
+            return False
+        try:
+            with conn.transaction():
+                moved = conn.execute(_SPOOL_FOUND, [job_id]).fetchone()
+        except psycopg.errors.UniqueViolation:
+            # A successor of the same post is under way: the line stays an orphan for a person.
+            moved = None
+        if moved is None:
             return False
         conn.execute(_ADOPT, [kept[0]])
         conn.execute(
@@ -243,9 +268,3 @@ def spool_found(
             },
         )
         return True
-
-
-def has_attempt(conn: psycopg.Connection[Any], job_id: JobId, token: Token) -> bool:
-    """Whether the database holds an attempt of this job under this token."""
-    row = conn.execute("SELECT FROM attempts WHERE job_id = %s AND token = %s", [job_id, token])
-    return row.rowcount > 0

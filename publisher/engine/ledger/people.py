@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Row, func, insert, literal, select, update
+from sqlalchemy import Connection, Row, func, insert, literal, null, select, update
 from sqlalchemy.exc import DBAPIError
 
 from publisher.engine.content import digest
@@ -119,7 +119,7 @@ def replace(
             content_sha256=digest(content),
             version_id=version_id,
             version=version,
-            progress=None,
+            progress=null(),
             progress_sha256=None,
         )
     )

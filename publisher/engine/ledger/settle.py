@@ -11,13 +11,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from publisher.engine.job import JobId, State, Token
+from publisher.engine.job import JobId, Token
 from publisher.engine.outcome import Answer, Reason
 from publisher.engine.retry import Rest, Settlement
 
 # The states name every one that an unfinished transaction of ours may be leaving: a predicate on
 # "sending" alone returns nothing at once while the commit of the begin is still pending, and the
 # job would be stranded. Rows that someone holds are passed over; the coordinator comes again.
+# An attempt that is known to be live, by an answer that came late, ends the job as published
+# whatever its newest attempt came to.
 # What later parts need is carried along by RETURNING: the planner takes a WITH part for one row,
 # and a join of two of them would be a nested loop over every pair of jobs in the set.
 _SETTLE = """
@@ -48,22 +50,33 @@ ended AS MATERIALIZED (
                 AND NOT EXISTS (SELECT FROM remote_posts r
                                  WHERE r.channel_id = p.channel_id
                                    AND r.remote_id = p.remote_id
-                                   AND r.job_id = p.id) AS foreign_id
+                                   AND r.job_id = p.id) AS foreign_id,
+           CASE WHEN p.attempts > 1
+                THEN (SELECT a.remote_id FROM attempts a
+                       WHERE a.job_id = p.id AND a.outcome = 'published' LIMIT 1)
+                END AS live_as,
+           p.state IN ('failed', 'missed') AND p.attempts > 0
+                AND EXISTS (SELECT FROM attempts a
+                             WHERE a.job_id = p.id AND a.proof = 'repeat_safe') AS repeat_ended
       FROM picked p),
 moved AS (
     UPDATE jobs j
-       SET state = CASE WHEN e.foreign_id THEN 'unknown' ELSE e.state END,
+       SET state = CASE WHEN e.live_as IS NOT NULL THEN 'published'
+                        WHEN e.foreign_id OR e.repeat_ended THEN 'unknown' ELSE e.state END,
            token = NULL, incarnation = NULL, claimed_at = NULL, hand_at = NULL,
            lease_until = NULL,
-           run_at = CASE WHEN e.state = 'scheduled' AND e.delay > 0
+           run_at = CASE WHEN e.state = 'scheduled' AND e.delay > 0 AND e.live_as IS NULL
                          THEN clock_timestamp() + make_interval(secs => e.delay)
                          ELSE j.run_at END,
            failures = j.failures + e.failed,
-           hold_reason = CASE WHEN e.state = 'scheduled' THEN e.hold END,
-           reason = CASE WHEN e.foreign_id THEN %(foreign)s ELSE e.reason END,
-           remote_id = CASE WHEN e.state = 'published' AND NOT e.foreign_id
+           hold_reason = CASE WHEN e.state = 'scheduled' AND e.live_as IS NULL THEN e.hold END,
+           reason = CASE WHEN e.foreign_id THEN %(foreign)s
+                         WHEN e.repeat_ended THEN %(repeat_ended)s ELSE e.reason END,
+           remote_id = CASE WHEN e.live_as IS NOT NULL THEN e.live_as
+                            WHEN e.state = 'published' AND NOT e.foreign_id
                             THEN e.remote_id END,
-           settled_at = CASE WHEN e.foreign_id OR e.state <> 'scheduled'
+           settled_at = CASE WHEN e.live_as IS NOT NULL OR e.foreign_id
+                                  OR e.state <> 'scheduled'
                              THEN clock_timestamp() END
       FROM ended e
      WHERE j.id = e.id AND j.token = e.token AND j.state IN ('claimed', 'sending')
@@ -86,55 +99,60 @@ closed AS (
        AND m.was = 'sending'),
 told AS (
     INSERT INTO job_events (job_id, event, who, attempt, detail)
-    SELECT m.id, m.event, 'worker run ' || m.incarnation, nullif(m.attempts, 0),
+    SELECT m.id, CASE WHEN m.repeat_ended THEN 'repeat_ended' ELSE m.event END,
+           'worker run ' || m.incarnation, nullif(m.attempts, 0),
            jsonb_strip_nulls(jsonb_build_object(
                'reason', m.reason, 'detail', nullif(m.detail, ''), 'remote_id', m.remote_id))
       FROM moved m
      WHERE m.was = 'claimed' AND m.event NOT IN ('release', 'wait'))
-SELECT id, foreign_id FROM moved
+SELECT id, token, foreign_id, live_as FROM moved
 """
 
-_STANDS = "SELECT id, state, token, remote_id FROM jobs WHERE id = ANY(%s)"
+_HELD = "SELECT id, token FROM jobs WHERE id = ANY(%s) AND token IS NOT NULL"
+
+Key = tuple[JobId, Token]
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of a set. ``locked`` will be asked again; ``stale`` is no longer ours.
+    """What became of a set, by job and token.
 
-    ``foreign``: settled as unknown, because the answer named another job's remote post.
+    ``locked`` will be asked again; ``stale`` is no longer ours. ``foreign``: settled as unknown,
+    because the answer named another job's remote post. ``live``: an earlier attempt is.
     """
 
-    done: frozenset[JobId]
-    foreign: frozenset[JobId]
-    locked: frozenset[JobId]
-    stale: frozenset[JobId]
+    done: frozenset[Key]
+    foreign: frozenset[Key]
+    live: frozenset[Key]
+    locked: frozenset[Key]
+    stale: frozenset[Key]
 
 
-def settle(
-    conn: psycopg.Connection[Any], ends: Mapping[tuple[JobId, Token], Settlement]
-) -> Settled:
+def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Settled:
     """Write how these claims and attempts ended; matches id, token and state of each.
 
-    A published remote id that is bound to another job ends as ``unknown`` instead. Rows locked
+    A published remote id that is bound to another job ends as ``unknown`` instead; so does what
+    would fail or be missed while an attempt's only proof is that a repeat is safe. Rows locked
     by someone else are left for the next tick. Raises ``psycopg.Error``; nothing of the set is
     written then.
     """
     rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
-    done = {JobId(row[0]) for row in rows}
-    foreign = {JobId(row[0]) for row in rows if row[1]}
-    missing = {job_id: token for job_id, token in ends if job_id not in done}
-    locked: set[JobId] = set()
-    stale: set[JobId] = set()
+    done = {(JobId(row[0]), Token(row[1])) for row in rows}
+    missing = [key for key in ends if key not in done]
+    held: set[Key] = set()
     if missing:
-        stands = conn.execute(_STANDS, [list(missing)]).fetchall()
-        for job_id, state, token, _ in stands:
-            held = token == missing[job_id] and state in {State.CLAIMED, State.SENDING}
-            (locked if held else stale).add(JobId(job_id))
-        stale |= set(missing) - locked - stale
-    return Settled(frozenset(done), frozenset(foreign), frozenset(locked), frozenset(stale))
+        stands = conn.execute(_HELD, [[job_id for job_id, _ in missing]]).fetchall()
+        held = {(JobId(row[0]), Token(row[1])) for row in stands}
+    return Settled(
+        done=frozenset(done),
+        foreign=frozenset((JobId(row[0]), Token(row[1])) for row in rows if row[2]),
+        live=frozenset((JobId(row[0]), Token(row[1])) for row in rows if row[3] is not None),
+        locked=frozenset(key for key in missing if key in held),
+        stale=frozenset(key for key in missing if key not in held),
+    )
 
 
-def _parameters(ends: Mapping[tuple[JobId, Token], Settlement]) -> dict[str, object]:
+def _parameters(ends: Mapping[Key, Settlement]) -> dict[str, object]:
     each = list(ends.values())
     return {
         "ids": [job_id for job_id, _ in ends],
@@ -153,6 +171,7 @@ def _parameters(ends: Mapping[tuple[JobId, Token], Settlement]) -> dict[str, obj
         "answers": [answer_json(end.answer) for end in each],
         "holds": [end.hold_reason for end in each],
         "foreign": str(Reason.ID_OF_ANOTHER_JOB),
+        "repeat_ended": str(Reason.REPEAT_ENDED),
     }
 
 

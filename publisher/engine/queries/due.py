@@ -74,7 +74,7 @@ def due_counts(conn: Connection, *, only: Collection[JobId] | None = None) -> Du
 
 def clock(conn: Connection) -> datetime:
     """What time it is: the database's clock, the only one that counts."""
-    now = conn.scalar(select(func.clock_timestamp(type_=DateTime(timezone=True))))
-    if now is None:
-        raise AssertionError
+    now: datetime = conn.execute(
+        select(func.clock_timestamp(type_=DateTime(timezone=True)))
+    ).scalar_one()
     return now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, Text, column, func, or_, select, table
+from sqlalchemy import BigInteger, Connection, Text, column, func, literal, or_, select, table
 
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.job import JobId, congruence, public_id
@@ -95,9 +95,8 @@ def _by_prefix(conn: Connection, text: str) -> list[JobId]:
     if remainder > highest:
         return []
     # Steps through the numbers that can match rather than through the table.
-    numbers = func.generate_series(remainder, highest, modulus).table_valued(
-        column("n", BigInteger)
-    )
+    bounds = (literal(bound, BigInteger) for bound in (remainder, highest, modulus))
+    numbers = func.generate_series(*bounds).table_valued("n").render_derived()
     query = select(jobs.c.id).select_from(numbers.join(jobs, jobs.c.id == numbers.c.n))
     return [JobId(found) for found in conn.scalars(query.limit(_SHOWN + 1))]
 
@@ -117,5 +116,5 @@ def _with_keys(conn: Connection, found: Sequence[JobId]) -> list[tuple[JobId, st
     query = select(job_keys.c.job_id, job_keys.c.key).where(
         or_(*(job_keys.c.job_id == number for number in found))
     )
-    keys = dict(conn.execute(query).tuples())
+    keys = {row.job_id: row.key for row in conn.execute(query)}
     return [(number, keys.get(number, "")) for number in found]

@@ -11,9 +11,9 @@ import structlog
 
 from publisher.engine import ledger
 from publisher.engine.adapter import boottime
-from publisher.engine.rescue import BlockedError, Rescue
-from publisher.engine.worker.moves import Moves
-from publisher.engine.worker.timing import Timing
+from publisher.engine.rescue import Rescue
+from publisher.engine.worker.claiming import Claiming
+from publisher.engine.worker.station import Station
 
 log = structlog.get_logger(__name__)
 
@@ -28,11 +28,12 @@ class ClocksPartedError(Exception):
 class Chores:
     """Keeps the database's clock, too: everything else asks ``now`` here."""
 
-    timing: Timing
+    station: Station
+    claiming: Claiming
     rescue: Rescue
-    moves: Moves
     beat: ledger.Beat | None = None
     beat_at: float = 0.0
+    beat_took: float = 0.0
 
     def now(self) -> datetime:
         """The database's clock, carried on from the last heartbeat by the boot clock."""
@@ -43,23 +44,20 @@ class Chores:
     def do(self, conn: psycopg.Connection[Any]) -> bool:
         """Do what is due. Raises ``ClocksPartedError``; then nothing may be believed."""
         started = boottime()
-        if self.beat is not None and started - self.beat_at < self.timing.beat_every:
+        if self.beat is not None and started - self.beat_at < self.station.timing.beat_every:
             return False
         beat = ledger.beat(
             conn,
-            self.moves.incarnation,
-            gap=self.timing.lease,
-            pause=self.timing.publish_lease,
+            self.station.incarnation,
+            gap=self.station.timing.lease,
+            pause=self.station.timing.publish_lease,
         )
         self._compare_clocks(beat, started)
-        self.beat, self.beat_at = beat, started
+        self.beat, self.beat_at, self.beat_took = beat, started, boottime() - started
         self._extend_leases(conn)
-        self.moves.alone = ledger.suspects_wait(conn, self.moves.queues)
-        worked = False
-        try:
-            worked = self.rescue.spools(conn, beat.now)
-        except BlockedError as error:
-            log.info("spool.blocked", why=str(error))
+        self.claiming.preparing.pick_up_strays()
+        self.claiming.suspects = ledger.suspects_wait(conn, self.station.queues)
+        worked = self.rescue.spools(conn, beat.now)
         if beat.may_rescue:
             worked |= self.rescue.leases(conn)
         return worked
@@ -67,27 +65,32 @@ class Chores:
     def _compare_clocks(self, beat: ledger.Beat, started: float) -> None:
         if self.beat is None:
             return
+        # Each beat's instant lies somewhere between the question and the answer.
         apart = (beat.now - self.beat.now).total_seconds() - (started - self.beat_at)
         took = boottime() - started
-        if not -_CLOCKS_MAY_PART <= apart <= _CLOCKS_MAY_PART + took:
+        if not -_CLOCKS_MAY_PART - self.beat_took <= apart <= _CLOCKS_MAY_PART + took:
             message = f"database time and this machine's parted by {apart:.1f} s"
             raise ClocksPartedError(message)
 
     def _extend_leases(self, conn: psycopg.Connection[Any]) -> None:
         now = boottime()
-        stock = self.moves.stock
+        stock = self.station.stock
         due = [
             held
             for held in stock.held.values()
             if held.permit is None
             and held.key not in stock.ends
-            and now - held.lease_at >= self.timing.lease / 3
+            and now - held.lease_at >= self.station.timing.lease / 3
         ]
         if not due:
             return
-        ours = ledger.extend_leases(conn, [held.key for held in due], lease=self.timing.lease)
+        extended = ledger.extend_leases(
+            conn, [held.key for held in due], lease=self.station.timing.lease
+        )
+        missing = [held.key for held in due if held.id not in extended]
+        ours = ledger.still_ours(conn, missing) if missing else frozenset()
         for held in due:
-            if held.id in ours:
+            if held.id in extended:
                 held.lease_at = now
-            else:
-                self.moves.lose(held)
+            elif held.id not in ours:
+                self.station.lose(held)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import psycopg
@@ -29,11 +30,15 @@ from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.spool import Spool, boot_id
+from publisher.engine.worker.beginning import BeginLostError, Beginning
 from publisher.engine.worker.chores import Chores, ClocksPartedError
-from publisher.engine.worker.dispatch import Dispatch
+from publisher.engine.worker.claiming import Claiming
+from publisher.engine.worker.dispatch import Dispatch, begun
 from publisher.engine.worker.hands import Hands
 from publisher.engine.worker.held import Report, Wake
-from publisher.engine.worker.moves import Begun, Moves
+from publisher.engine.worker.preparing import Preparing
+from publisher.engine.worker.settling import Settling
+from publisher.engine.worker.station import Station, first_line
 from publisher.engine.worker.stock import Stock
 from publisher.engine.worker.timing import Timing
 
@@ -63,13 +68,17 @@ class Worker:
     probe: Probe = unwatched
     incarnation: int = 0
     _reports: SimpleQueue[Report] = field(default_factory=SimpleQueue)
-    _draining: Event = field(default_factory=Event)
-    _hurry: Event = field(default_factory=Event)
+    _draining: bool = False
+    _hurried: bool = False
     _failed: str = ""
     _conn: psycopg.Connection[Any] | None = None
-    _moves: Moves = field(init=False)
-    _chores: Chores = field(init=False)
+    _station: Station = field(init=False)
+    _settling: Settling = field(init=False)
+    _preparing: Preparing = field(init=False)
+    _beginning: Beginning = field(init=False)
+    _claiming: Claiming = field(init=False)
     _dispatch: Dispatch = field(init=False)
+    _chores: Chores = field(init=False)
     _drain_until: float | None = None
     _left_in_doubt: int = 0
 
@@ -109,19 +118,19 @@ class Worker:
 
         Safe to call from a signal handler or another thread.
         """
-        if self._draining.is_set():
-            self._hurry.set()
-        self._draining.set()
+        # Plain flags: a second signal may come while the first is inside this very call.
+        self._hurried = self._draining
+        self._draining = True
         self._reports.put(Wake())
 
     def _stop(self, why: str) -> None:
         self._failed = why
-        if not self._draining.is_set():
+        if not self._draining:
             self.drain()
 
     def _set_up(self, spool: Spool) -> None:
         hands = Hands(self.concurrency, spool, self._reports, self.probe)
-        self._moves = Moves(
+        station = Station(
             registry=self.registry,
             policy=self.policy,
             timing=self.timing,
@@ -133,41 +142,46 @@ class Worker:
             at=self.probe,
             now=self._now,
         )
-        self._dispatch = Dispatch(self._moves)
+        self._station = station
+        self._settling = Settling(station)
+        self._preparing = Preparing(station)
+        self._beginning = Beginning(station)
+        self._claiming = Claiming(station, self._preparing)
+        self._dispatch = Dispatch(station, self._preparing)
         rescue = Rescue(
             folder=self.spool_folder,
             policy=self.policy,
             grace=self.timing.grace,
-            who=f"worker run {self.incarnation}",
+            who=station.who,
             own=spool.path,
             at=self.probe,
         )
-        self._chores = Chores(self.timing, rescue, self._moves)
+        self._chores = Chores(station, self._claiming, rescue)
 
     def _now(self) -> datetime:
         return self._chores.now()
 
     def _is_over(self) -> bool:
-        if not self._draining.is_set():
+        if not self._draining:
             return False
-        stock = self._moves.stock
+        stock = self._station.stock
         if self._drain_until is None:
             self._drain_until = boottime() + self.timing.drain
             log.info("worker.draining", sending=len(stock.sending))
-        late = self._hurry.is_set() or boottime() >= self._drain_until
+        late = self._hurried or boottime() >= self._drain_until
         if late:
             self._give_up_sends()
         settled = not stock.ends
         if late and boottime() >= self._drain_until + self.timing.lease:
             return True
-        return settled and (late or self._moves.hands.busy == 0)
+        return settled and (late or self._station.hands.busy == 0)
 
     def _give_up_sends(self) -> None:
         """End what is still being sent when the time to drain is over.
 
         What no hand has begun to write never will be; the rest is a doubt.
         """
-        stock = self._moves.stock
+        stock = self._station.stock
         for held in stock.sending:
             held.busy = False
             if held.permit is not None and held.permit.revoke():
@@ -177,17 +191,13 @@ class Worker:
                 self._left_in_doubt += 1
                 doubt = Unknown(Reason.DRAINED, "the worker was stopped before an answer came")
                 end = retry.settle(doubt, held.standing(begun=True), self.policy, self._now())
-            stock.end(held, end)
+            stock.end(held, begun(held, end))
 
     def _end(self, spool: Spool) -> int:
-        hands = self._moves.hands
+        hands = self._station.hands
         hands.dismiss()
-        clean = hands.busy == 0 and not self._moves.stock.ends
-        if clean and self._conn is not None:
-            try:
-                ledger.end(self._conn, self.incarnation, self._failed or "drained")
-            except psycopg.Error:
-                clean = False
+        clean = hands.busy == 0 and not self._station.stock.ends and not self._station.parked
+        clean = clean and self._record_end()
         if clean:
             spool.close(remove=True)
         # Otherwise the file stays locked until this process is gone: a hand may still write.
@@ -196,27 +206,38 @@ class Worker:
         log.info("worker.ended", clean=clean, in_doubt=self._left_in_doubt)
         return 1 if self._failed or self._left_in_doubt or not clean else 0
 
+    def _record_end(self) -> bool:
+        """Record the clean end, which proves that nothing of this run can write any more."""
+        if self._conn is None:
+            return False
+        try:
+            if self._is_known(self._conn):
+                ledger.end(self._conn, self.incarnation, self._failed or "drained")
+        except psycopg.Error as error:
+            log.warning("worker.end_unrecorded", error=first_line(error))
+            return False
+        return True
+
     # Tick
 
     def _tick(self) -> bool:
         self._take_reports()
         if self._conn is None and not self._reconnect():
             return False
-        if self._draining.is_set():
+        if self._draining:
             self._release_unsent()
-        moves = self._moves
         worked = False
         for move in (
             self._chores.do,
-            moves.settle,
-            moves.rest,
-            moves.keep,
+            self._settling.settle,
+            self._settling.rest,
+            self._preparing.keep,
             self._dispatch.start,
-            moves.begin,
+            self._beginning.begin,
         ):
             worked |= self._try(move)
-        if not self._draining.is_set():
-            worked |= self._try(moves.claim)
+        if not self._draining:
+            worked |= self._try(self._claiming.claim)
         return worked
 
     def _try(self, move: Callable[[psycopg.Connection[Any]], bool]) -> bool:
@@ -228,7 +249,7 @@ class Worker:
         except ClocksPartedError as error:
             log.critical("clock.parted", error=str(error), alert=True)
             self._stop(str(error))
-        except Begun as error:
+        except BeginLostError as error:
             log.error("begin.unacknowledged", error=str(error))  # noqa: TRY400
             self._discard(conn)
         except psycopg.Error as error:
@@ -236,10 +257,18 @@ class Worker:
                 "database.failed",
                 move=getattr(move, "__name__", ""),
                 sqlstate=error.sqlstate,
-                error=str(error).splitlines()[0] if str(error) else type(error).__name__,
+                error=first_line(error),
             )
             if conn.closed or conn.broken:
                 self._discard(conn)
+        except Exception as error:  # noqa: BLE001 - one bad row must not end the others' worker
+            log.error(  # noqa: TRY400 - a traceback may hold what was to be written
+                "move.broke",
+                move=getattr(move, "__name__", ""),
+                kind=type(error).__name__,
+                where=_where(error),
+                alert=True,
+            )
         return False
 
     def _discard(self, conn: psycopg.Connection[Any]) -> None:
@@ -249,19 +278,29 @@ class Worker:
     def _reconnect(self) -> bool:
         try:
             conn = self.connect()
+            if not self._is_known(conn):
+                # Restored, or failed over without our registration: this number may by now be
+                # another run's, and so may everything that is held under it.
+                conn.close()
+                self._forget_claims()
+                self._conn = self.connect()
+                self._stop("the database no longer knows this worker run")
+                return True
             held = ledger.held_by(conn, self.incarnation)
         except psycopg.Error as error:
-            log.warning("database.unreachable", error=str(error).splitlines()[0])
+            log.warning("database.unreachable", error=first_line(error))
             return False
         except PublisherError as error:
             log.critical("worker.refused", error=str(error), alert=True)
             self._stop(str(error))
             return False
         self._conn = conn
-        stock = self._moves.stock
+        stock = self._station.stock
+        if self._settling.lost_attempts(conn):
+            self._stop("the database lost commits: it does not hold sends that were begun")
         for job in list(stock.held.values()):
             if held.get(job.id) != job.job.token and job.permit is None and not job.busy:
-                self._moves.lose(job)
+                self._station.lose(job)
         # Claims whose answer was lost with the old connection: nobody here works on them.
         for job_id, token in held.items():
             mine = stock.held.get(job_id)
@@ -270,8 +309,24 @@ class Worker:
         log.info("database.connected_again", held=len(held))
         return True
 
+    def _is_known(self, conn: psycopg.Connection[Any]) -> bool:
+        return ledger.is_registered(
+            conn,
+            self.incarnation,
+            file=self._station.spool.path.name,
+            boot_id=self._station.spool.boot,
+        )
+
+    def _forget_claims(self) -> None:
+        """Nothing of what was only claimed is ours any more; answers are still carried."""
+        stock = self._station.stock
+        for job in list(stock.held.values()):
+            if job.permit is None:
+                stock.drop(job.id)
+        stock.ends = {key: end for key, end in stock.ends.items() if end.attempt is not None}
+
     def _release_unsent(self) -> None:
-        stock = self._moves.stock
+        stock = self._station.stock
         for held in list(stock.held.values()):
             if held.permit is None and held.key not in stock.ends:
                 stock.end(held, retry.release())
@@ -291,11 +346,11 @@ class Worker:
 
     def _wait(self, worked: bool) -> None:  # noqa: FBT001 - one caller, one question
         """Sleep until a hand reports, a hint comes, or it is time to look by itself."""
-        stock = self._moves.stock
+        stock = self._station.stock
         if worked and self._conn is not None:
             return
         pending = bool(stock.ends or stock.rests or stock.kept)
-        quick = pending or self._conn is None or self._draining.is_set()
+        quick = pending or self._conn is None or self._draining
         timeout = _SHORT if quick else min(self.timing.poll, self.timing.beat_every)
         try:
             self._dispatch.take(self._reports.get(timeout=timeout))
@@ -309,12 +364,23 @@ class Worker:
     def _hear(self) -> None:
         """Turn notifications into wake-ups. Only a hint: polling goes on whatever happens here."""
         assert self.listen is not None  # noqa: S101 - started only then
-        while not self._draining.is_set():
+        while not self._draining:
             try:
                 with self.listen() as conn:
                     conn.execute("LISTEN publisher_due")
                     for _ in conn.notifies():
                         self._reports.put(Wake())
             except (psycopg.Error, PublisherError) as error:
-                log.warning("listen.failed", error=str(error).splitlines()[0])
-                self._draining.wait(self.timing.poll)
+                log.warning("listen.failed", error=first_line(error))
+                sleep(self.timing.poll)
+
+
+def _where(error: BaseException) -> str:
+    """The innermost place of ours in a traceback, for a log line that may hold no values."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f"{Path(code.co_filename).name}:{trace.tb_lineno} {code.co_name}"
+        trace = trace.tb_next
+    return place

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
 
@@ -13,6 +14,7 @@ from publisher.engine import ledger, retry
 from publisher.engine.adapter import LookQuery, More, Ready, Wait, boottime
 from publisher.engine.evidence import Absent, Found, Inconclusive
 from publisher.engine.outcome import Deferred, Rejected, Unauthorized
+from publisher.engine.retry import Settlement
 from publisher.engine.worker.held import (
     DoLook,
     DoStep,
@@ -23,7 +25,8 @@ from publisher.engine.worker.held import (
     Stepped,
     Wake,
 )
-from publisher.engine.worker.moves import Moves
+from publisher.engine.worker.preparing import Preparing
+from publisher.engine.worker.station import Station
 from publisher.engine.worker.stock import Stock
 
 log = structlog.get_logger(__name__)
@@ -33,12 +36,13 @@ log = structlog.get_logger(__name__)
 class Dispatch:
     """The coordinator's side of the hands."""
 
-    moves: Moves
+    station: Station
+    preparing: Preparing
 
     @property
     def stock(self) -> Stock:
         """What the worker holds."""
-        return self.moves.stock
+        return self.station.stock
 
     def take(self, report: Report) -> None:
         """Act on one report.
@@ -48,14 +52,16 @@ class Dispatch:
         """
         if isinstance(report, Wake):
             return
-        self.moves.hands.returned()
+        self.station.hands.returned()
         held = report.held
         held.busy = False
         match report:
             case Sent():
                 standing = held.standing(begun=True)
-                end = retry.settle(report.outcome, standing, self.moves.policy, self.moves.now())
-                self.stock.end(held, end)
+                end = retry.settle(
+                    report.outcome, standing, self.station.policy, self.station.now()
+                )
+                self.stock.end(held, begun(held, end))
             case Stepped() if self._is_working_on(held):
                 self._stepped(report)
             case Looked() if self._is_working_on(held):
@@ -72,11 +78,11 @@ class Dispatch:
         held = report.held
         match report.step:
             case Ready(progress) | More(progress):
-                self.moves.keep_progress(held, progress)
+                self.preparing.keep_progress(held, progress)
             case Wait(progress, seconds, reason):
-                self.moves.keep_progress(held, progress, retry.wait(reason, seconds))
+                self.preparing.keep_progress(held, progress, retry.wait(reason, seconds))
             case Rejected() | Deferred() | Unauthorized() as failure:
-                self.moves.end_unsent(held, failure)
+                self.preparing.end_unsent(held, failure)
             case _:  # pragma: no cover - mypy proves that nothing gets here
                 assert_never(report.step)
 
@@ -85,13 +91,17 @@ class Dispatch:
         stock.looked.append(report)
         match report.evidence:
             case Found(remote_id, permalink):
-                stock.end(held, retry.found(remote_id, permalink))
+                attempt = report.attempt
+                stock.end(
+                    held,
+                    retry.found(remote_id, permalink, attempt=attempt.number, about=attempt.token),
+                )
             case Absent() | Inconclusive(clean=True):
                 held.looked = True
-                self.moves.route(held)
+                self.preparing.route(held)
             case Inconclusive() if held.was_forced:
                 held.looked = True
-                self.moves.route(held)
+                self.preparing.route(held)
             case Inconclusive(reason):
                 stock.end(held, retry.look_unclear(reason))
             case _:  # pragma: no cover - mypy proves that nothing gets here
@@ -101,48 +111,80 @@ class Dispatch:
 
     def start(self, conn: psycopg.Connection[Any]) -> bool:
         """Give steps and looks to idle hands; a job's own first hand is recorded before."""
-        stock, hands = self.stock, self.moves.hands
+        stock, hands = self.stock, self.station.hands
         steps: list[Held] = []
         while stock.steps and len(steps) < hands.idle:
             held = stock.steps.popleft()
             if stock.holds(held):
                 steps.append(held)
-        new = [held for held in steps if not held.hand_recorded]
-        if new:
-            now = boottime()
-            ours = ledger.start_hands(conn, [h.key for h in new], lease=self.moves.timing.lease)
-            for held in new:
-                held.hand_recorded = held.id in ours
-                held.lease_at = now if held.hand_recorded else held.lease_at
-                if not held.hand_recorded:
-                    self.moves.lose(held)
+        try:
+            self._record_hands(conn, steps)
+        except BaseException:
+            stock.steps.extendleft(reversed(steps))
+            raise
+        started = False
         for held in steps:
-            if stock.holds(held):
-                held.busy = True
-                hands.give(DoStep(held, held.task))
-        looks = self._start_looks(conn)
-        return bool(steps or looks)
+            if not stock.holds(held):
+                continue
+            if not held.hand_recorded:
+                stock.steps.append(held)  # someone held its row just then
+                continue
+            held.busy = started = True
+            hands.give(DoStep(held, held.task))
+        return self._start_looks(conn) or started
+
+    def _record_hands(self, conn: psycopg.Connection[Any], held: Sequence[Held]) -> None:
+        """Record that these jobs' own hands start; those that are no longer ours are lost."""
+        new = [one for one in held if not one.hand_recorded]
+        if not new:
+            return
+        now = boottime()
+        recorded = ledger.start_hands(
+            conn, [one.key for one in new], lease=self.station.timing.lease
+        )
+        missing = [one for one in new if one.id not in recorded]
+        ours = ledger.still_ours(conn, [one.key for one in missing]) if missing else frozenset()
+        for one in new:
+            if one.id in recorded:
+                one.hand_recorded = True
+                one.lease_at = now
+            elif one.id not in ours:
+                self.station.lose(one)
 
     def _start_looks(self, conn: psycopg.Connection[Any]) -> bool:
-        stock, hands = self.stock, self.moves.hands
+        stock, hands = self.stock, self.station.hands
         started = False
         while stock.looks and hands.idle:
-            held, _ = stock.looks.popleft()
+            held, ready = stock.looks[0]
             attempt = held.to_look_at
             if not stock.holds(held) or attempt is None:
+                stock.looks.popleft()
                 continue
-            settled_at = held.earlier[-1].begun_at + timedelta(seconds=self.moves.policy.settling)
-            early = (settled_at - self.moves.now()).total_seconds()
+            settled_at = held.earlier[-1].begun_at + timedelta(seconds=self.station.policy.settling)
+            early = (settled_at - self.station.now()).total_seconds()
             if early > 0:
+                stock.looks.popleft()
                 stock.end(held, retry.wait("the page may not show the first send yet", early))
                 continue
             query = LookQuery(
                 task=held.task,
                 began_at=attempt.begun_at,
-                now=self.moves.now(),
+                now=self.station.now(),
                 bound=ledger.bound_elsewhere(conn, held.channel.id, held.id, attempt.begun_at),
             )
+            self._record_hands(conn, [held])
+            stock.looks.popleft()
+            if not held.hand_recorded:
+                if stock.holds(held):
+                    stock.looks.append((held, ready))
+                    break
+                continue
             held.busy = True
             hands.give(DoLook(held, query, attempt))
             started = True
         return started
+
+
+def begun(held: Held, end: Settlement) -> Settlement:
+    """The end of a send, with the attempt it is about."""
+    return end if held.permit is None else replace(end, attempt=held.permit.attempt)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass, field
 
 from publisher.engine.adapter import Progress, Ready
-from publisher.engine.job import JobId, Token
+from publisher.engine.job import JobId
+from publisher.engine.ledger import Key, Progressed
 from publisher.engine.retry import Rest, Settlement
 from publisher.engine.worker.held import Held, Looked
 
@@ -18,6 +20,11 @@ class Kept:
     held: Held
     progress: Progress
     then: Settlement | None = None
+
+    def as_stored(self) -> Progressed:
+        """What the ledger is given."""
+        job = self.held.job
+        return Progressed(job.id, job.token, bytes(job.content_sha256), json.dumps(self.progress))
 
 
 @dataclass(slots=True)
@@ -34,7 +41,7 @@ class Stock:
     ready: deque[tuple[Held, Ready]] = field(default_factory=deque)
     kept: list[Kept] = field(default_factory=list)
     looked: list[Looked] = field(default_factory=list)
-    ends: dict[tuple[JobId, Token], Settlement] = field(default_factory=dict)
+    ends: dict[Key, Settlement] = field(default_factory=dict)
     rests: dict[tuple[int, int], Rest] = field(default_factory=dict)
 
     def holds(self, held: Held) -> bool:

@@ -1,0 +1,77 @@
+# `make help` lists what there is; each target says what it does after its ##.
+#
+# Everything is installed into .venv/ from the locks in requirements/, whose hashes are checked.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z.]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: .venv
+.venv: $(BIN)/.installed ## An environment with both scripts, publisher and reconciler
+
+.PHONY: run
+run: .venv ## Publish a dozen posts to a sandbox, then serve it (ONCE=1: end when they are settled)
+	@exec $(BIN)/publisher demo run $(if $(filter-out 0,$(ONCE)),--once)
+
+.PHONY: doubt
+doubt: .venv ## Lose an answer on purpose, then see what the product knows
+	@exec $(BIN)/publisher demo doubt
+
+.PHONY: test
+test: $(BIN)/.installed-dev ## Every check, then every test (ARGS="-k name" for some)
+ifeq ($(ARGS),)
+	@$(MAKE) --no-print-directory check
+endif
+	$(BIN)/pytest $(ARGS)
+
+.PHONY: check
+check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(BIN)/.installed-dev ## Put every file into the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock: ## Resolve pyproject.toml into requirements/*.lock anew (needs uv); no host is written into them
+	uv pip compile pyproject.toml --extra embedded --group build $(LOCK) -o requirements/run.lock
+	uv pip compile pyproject.toml --extra embedded --group dev -c requirements/run.lock $(LOCK) \
+	  -o requirements/dev.lock
+LOCK := --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
+  --no-emit-index-url --no-emit-find-links --no-annotate --no-header
+
+.PHONY: clean
+clean: ## Remove what make, python and the checkers made; never .publisher/, which holds the journal
+	rm -rf .venv build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
+	  .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say which locks the environment was made from. The package itself is installed
+# editable, without its dependencies: those are the lock's.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+define install
+@test -x $(BIN)/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+  || { echo "Python 3.11 or newer is needed; name one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+@test -x $(BIN)/python || { echo "Making .venv/ (once, about a minute)"; $(PYTHON) -m venv .venv; }
+@$(INSTALL) --require-hashes -r $(1)
+@$(INSTALL) --no-deps --no-build-isolation --editable .
+@touch $@
+endef
+
+$(BIN)/.installed: requirements/run.lock pyproject.toml
+	$(call install,requirements/run.lock)
+
+$(BIN)/.installed-dev: requirements/dev.lock pyproject.toml
+	$(call install,requirements/dev.lock)
+	@touch $(BIN)/.installed

@@ -1,0 +1,68 @@
+"""What a worker's moves share: its settings, its hands, its spool, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import psycopg
+import structlog
+
+from publisher.engine.job import Channel
+from publisher.engine.points import Probe
+from publisher.engine.registry import Registry
+from publisher.engine.retry import Policy
+from publisher.engine.spool import Spool
+from publisher.engine.worker.hands import Hands
+from publisher.engine.worker.held import Held
+from publisher.engine.worker.stock import Stock
+from publisher.engine.worker.timing import Timing
+
+log = structlog.get_logger(__name__)
+
+# Errors of these classes say something of the server or the moment, not of the rows.
+_OF_THE_MOMENT = ("08", "25", "40", "53", "55", "57", "58")
+
+
+def is_about_the_data(conn: psycopg.Connection[Any], error: Exception) -> bool:
+    """Whether a statement failed for what it was to write, so that it would fail again."""
+    if conn.closed or conn.broken:
+        return False
+    if not isinstance(error, psycopg.Error):
+        return True  # it could not even be put into words for the server
+    return error.sqlstate is not None and error.sqlstate[:2] not in _OF_THE_MOMENT
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the statement and the parameters that may follow."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+@dataclass(slots=True)
+class Station:
+    """One worker run. ``now`` is the database's clock; ``parked`` counts ends it refused."""
+
+    registry: Registry
+    policy: Policy
+    timing: Timing
+    queues: Sequence[str]
+    incarnation: int
+    spool: Spool
+    hands: Hands
+    stock: Stock
+    at: Probe
+    now: Callable[[], datetime]
+    channels: dict[int, Channel] = field(default_factory=dict)
+    parked: int = 0
+
+    @property
+    def who(self) -> str:
+        """This run, as events and proofs name it."""
+        return f"worker run {self.incarnation}"
+
+    def lose(self, held: Held) -> None:
+        """Let a job go that a person or rescue took from us; nothing of it was sent."""
+        log.info("job.lost", job=held.job.key)
+        self.stock.drop(held.id)

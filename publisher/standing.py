@@ -1,0 +1,198 @@
+"""Where a job stands, told to a person: four questions, always in the same order.
+
+Is it on the page? Why do we say so? What happens by itself, and when? What may I do?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
+
+from publisher import reasons
+from publisher.engine.job import State
+from publisher.engine.queries import JobRow
+from publisher.words import _
+
+
+class OnPage(StrEnum):
+    """The first question's three answers."""
+
+    YES = "yes"
+    NO = "no"
+    MAYBE = "maybe"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``mark`` and ``label`` for lists; the four answers for a page.
+
+    ``next_at`` is when ``by_itself`` happens, where that is known. ``verbs``: what a person may
+    do, the safe one first, as names of commands under ``publisher jobs``.
+    """
+
+    mark: str
+    label: str
+    on_page: OnPage
+    why: str
+    by_itself: str
+    next_at: datetime | None = None
+    verbs: tuple[str, ...] = ()
+    needs_a_person: bool = False
+
+
+def stand(row: JobRow, *, tries: int) -> Standing:
+    """Tell where ``row`` stands; ``tries`` is how many a job has before it is given up."""
+    match row.state:
+        case State.SCHEDULED:
+            return _scheduled(row, tries)
+        case State.CLAIMED:
+            return Standing(
+                "…",
+                _("Preparing"),
+                _not_yet(row),
+                _("A worker holds it; sending has not begun."),
+                _("will be sent in a moment"),
+                verbs=("wait", "cancel", "hold"),
+            )
+        case State.SENDING:
+            return Standing(
+                "➤",
+                _("Sending"),
+                OnPage.MAYBE,
+                _("The send has begun and its end is not recorded yet."),
+                _("its end will be recorded by itself"),
+                verbs=("wait",),
+            )
+        case State.PUBLISHED:
+            return Standing("✔", _("Live"), OnPage.YES, _live(row), _("nothing more will be sent"))
+        case State.UNKNOWN:
+            return Standing(
+                "‽",
+                _("May be live: needs a person"),
+                OnPage.MAYBE,
+                reasons.sentence(row.reason),
+                _("nothing will be sent by itself"),
+                needs_a_person=True,
+            )
+        case _:
+            return _ended(row)
+
+
+def _scheduled(row: JobRow, tries: int) -> Standing:
+    if row.hold_reason is not None:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            _("It is on hold: {reason}.").format(reason=row.hold_reason),
+            _("nothing is sent until it is released"),
+            verbs=("release", "cancel"),
+            needs_a_person=True,
+        )
+    if row.channel_blocked is not None or row.channel_paused:
+        return _channel_closed(row)
+    if row.failures > 0:
+        return Standing(
+            "↻",
+            _("Waiting: {used} of {tries} tries used").format(used=row.failures, tries=tries),
+            _not_yet(row),
+            reasons.sentence(row.reason),
+            _("will be tried again"),
+            _next_at(row),
+            ("wait", "reschedule --at TIME", "hold", "cancel"),
+        )
+    waits = _("Its time has not come.") if row.run_at > row.now else _("It waits for a worker.")
+    return Standing(
+        "○",
+        _("Scheduled"),
+        _not_yet(row),
+        reasons.sentence(row.reason) or waits,
+        _("will be sent"),
+        _next_at(row),
+        ("wait", "reschedule --at TIME", "hold", "cancel"),
+    )
+
+
+def _channel_closed(row: JobRow) -> Standing:
+    """Scheduled, but its channel takes nothing until a person opens it."""
+    if row.channel_blocked is not None:
+        label, verb = _("Waiting: the channel needs reconnecting"), "channels reconnect"
+        why = reasons.sentence(row.channel_blocked)
+    else:
+        label, verb = _("Waiting: the channel is paused"), "channels resume"
+        why = _("A person paused the channel.")
+    return Standing(
+        "‖",
+        label,
+        _not_yet(row),
+        why,
+        _("nothing is sent until the channel is open again"),
+        verbs=(verb, "reschedule --at TIME", "cancel"),
+        needs_a_person=True,
+    )
+
+
+def _ended(row: JobRow) -> Standing:
+    match row.state:
+        case State.FAILED:
+            return Standing(
+                "✕",
+                _("Not published"),
+                OnPage.NO,
+                reasons.sentence(row.reason),
+                _("nothing will be sent by itself"),
+                verbs=("requeue",),
+                needs_a_person=True,
+            )
+        case State.MISSED:
+            return Standing(
+                "⌀",
+                _("Missed its time, not published"),
+                OnPage.NO,
+                reasons.sentence(row.reason) or _("Its useful time was over."),
+                _("nothing will be sent by itself"),
+                verbs=("requeue --useful-until TIME",),
+                needs_a_person=True,
+            )
+        case State.CANCELLED:
+            return Standing(
+                "–",
+                _("Cancelled"),
+                OnPage.NO,
+                _("A person cancelled it before it was sent."),
+                _("nothing will be sent by itself"),
+                verbs=("restore",) if row.attempts == 0 else (),
+            )
+        case State.DROPPED:
+            return Standing(
+                "⊘",
+                _("Dropped: may be live, no longer followed"),
+                OnPage.MAYBE,
+                _("A person stopped following it; it may be on the page."),
+                _("nothing will be sent by itself"),
+            )
+        case (
+            State.SCHEDULED | State.CLAIMED | State.SENDING | State.PUBLISHED | State.UNKNOWN
+        ):  # pragma: no cover - stand() has told these already
+            raise AssertionError(row.state)
+        case _:  # pragma: no cover - mypy proves that nothing gets here
+            assert_never(row.state)
+
+
+def _not_yet(row: JobRow) -> OnPage:
+    """Not on the page, unless a repeat that is safe hides whether the first one is."""
+    return OnPage.MAYBE if row.possibly_live else OnPage.NO
+
+
+def _live(row: JobRow) -> str:
+    if row.remote_id is None:
+        return _("A person saw it on the page.")
+    return _("The platform gave it the id {id}.").format(id=row.remote_id)
+
+
+def _next_at(row: JobRow) -> datetime:
+    if row.channel_not_before is None:
+        return row.run_at
+    return max(row.run_at, row.channel_not_before)

@@ -1,0 +1,1 @@
+"""Looks at the page for evidence about doubtful sends; it never sends."""

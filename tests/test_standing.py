@@ -1,0 +1,95 @@
+"""What people read of a job's state: four answers for each, and never a bare "failed"."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from publisher import reasons
+from publisher.engine.job import JobId, State
+from publisher.engine.outcome import Reason
+from publisher.engine.queries import JobRow
+from publisher.standing import OnPage, stand
+
+NOW = datetime(2026, 12, 7, 2, tzinfo=UTC)
+
+
+def row(state: State, **changes: Any) -> JobRow:  # noqa: ANN401
+    values: dict[str, Any] = {
+        "id": JobId(1), "key": "post:1/channel:1/at:x", "ref": "r", "kind": "publish",
+        "queue": "publish", "channel_id": 1, "channel": "Page A", "platform": "facebook_pages",
+        "post_id": 1, "state": state, "attempts": 0, "failures": 0, "due_at": NOW, "run_at": NOW,
+        "useful_until": None, "settled_at": None, "hold_reason": None, "remote_id": None,
+        "permalink": None, "attested_at": None, "reason": None, "possibly_live": False,
+        "looked": False, "channel_blocked": None, "channel_paused": False,
+        "channel_not_before": None, "now": NOW,
+    }  # fmt: skip
+    return JobRow(**values | changes)
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_answers_all_four(state: State) -> None:
+    at = stand(row(state, reason=Reason.CONTENT_REFUSED), tries=5)
+    assert at.mark
+    assert at.label
+    assert at.why
+    assert at.by_itself
+    assert "fail" not in at.label.lower()
+
+
+@pytest.mark.parametrize(
+    ("state", "answer"),
+    [
+        (State.PUBLISHED, OnPage.YES),
+        (State.UNKNOWN, OnPage.MAYBE),
+        (State.SENDING, OnPage.MAYBE),
+        (State.DROPPED, OnPage.MAYBE),
+        (State.SCHEDULED, OnPage.NO),
+        (State.CLAIMED, OnPage.NO),
+        (State.FAILED, OnPage.NO),
+        (State.MISSED, OnPage.NO),
+        (State.CANCELLED, OnPage.NO),
+    ],
+)
+def test_is_it_on_the_page(state: State, answer: OnPage) -> None:
+    assert stand(row(state), tries=5).on_page is answer
+
+
+def test_a_safe_repeat_does_not_hide_a_doubt() -> None:
+    for state in (State.SCHEDULED, State.CLAIMED):
+        assert stand(row(state, attempts=1, possibly_live=True), tries=5).on_page is OnPage.MAYBE
+
+
+def test_a_doubt_offers_no_way_to_send_again() -> None:
+    at = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER), tries=5)
+    assert at.verbs == ()
+    assert at.needs_a_person
+    assert "nothing will be sent" in at.by_itself
+
+
+def test_a_wait_says_until_when() -> None:
+    rest = NOW + timedelta(minutes=20)
+    waiting = row(State.SCHEDULED, failures=2, reason=Reason.BUSY, channel_not_before=rest)
+    at = stand(waiting, tries=5)
+    assert at.label == "Waiting: 2 of 5 tries used"
+    assert at.next_at == rest
+    held = stand(row(State.SCHEDULED, hold_reason="held by a person"), tries=5)
+    assert held.next_at is None
+    assert held.verbs[0] == "release"
+    closed = stand(row(State.SCHEDULED, channel_blocked=Reason.NEEDS_RECONNECTING), tries=5)
+    assert closed.verbs[0] == "channels reconnect"
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_has_a_sentence(reason: Reason) -> None:
+    said = reasons.sentence(reason)
+    assert said.endswith(".")
+    assert said != reason
+    assert reasons.remedy_words(reasons.remedy(reason))
+
+
+def test_a_reason_that_is_none_of_ours_is_said_as_it_is() -> None:
+    assert reasons.sentence("the platform still works on it") == "the platform still works on it"
+    assert reasons.sentence(None) == ""
