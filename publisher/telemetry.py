@@ -44,11 +44,14 @@ def configure(settings: Settings, *, stream: TextIO | None = None) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info if not readable else _keep,
+        # Before the secrets are dropped, in both shapes: a traceback holds whatever it was told.
+        structlog.processors.format_exc_info,
         drop_secrets,
     ]
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=out.isatty())
+        structlog.dev.ConsoleRenderer(
+            colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
         if readable
         else structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
     )
@@ -91,10 +94,6 @@ def scrub(text: str) -> str:
     for shape in _SECRET_SHAPES:
         text = shape.sub(lambda match: f"{(match.lastindex and match[1]) or ''}{REDACTED}", text)
     return text
-
-
-def _keep(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:  # noqa: ANN401
-    return event
 
 
 def _configure_standard_library(

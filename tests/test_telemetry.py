@@ -84,3 +84,20 @@ def test_libraries_log_through_the_same_rules() -> None:
 
 def test_scrub_keeps_the_rest() -> None:
     assert scrub(f"a=1&access_token={CANARY}&b=2") == f"a=1&access_token{REDACTED}&b=2"
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_a_traceback_holds_no_secret_and_no_values(log_format: str) -> None:
+    stream = io.StringIO()
+    telemetry.configure(Settings.model_validate({"log_format": log_format}), stream=stream)
+
+    def break_with(token: str) -> None:
+        message = f"access_token={token}"
+        raise RuntimeError(message)
+
+    try:
+        break_with(CANARY)
+    except RuntimeError:
+        structlog.get_logger("test").exception("it.broke")
+    assert "break_with" in stream.getvalue()
+    assert CANARY not in stream.getvalue()

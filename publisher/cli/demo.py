@@ -148,7 +148,10 @@ def _schedule(at: Stage, text: str) -> JobId:
         versions = [one for one in posts.create(conn, [draft], who=session.who()) if one]
         posts.approve(conn, versions, who=session.who())
         (job,) = posts.schedule(
-            conn, versions, useful_for=timedelta(seconds=settings.useful_for_seconds)
+            conn,
+            versions,
+            useful_for=timedelta(seconds=settings.useful_for_seconds),
+            registry=at.app.registry,
         )
     return job.job_id
 

@@ -109,9 +109,15 @@ def approve(
     ],
 ) -> None:
     """Approves all or none. Exit 2 for a ref that is none."""
-    useful_for = timedelta(seconds=session.settings().useful_for_seconds)
+    settings = session.settings()
     with session.transaction() as conn:
-        enqueued = approval.approve(conn, ref, who=session.who(), useful_for=useful_for)
+        enqueued = approval.approve(
+            conn,
+            ref,
+            who=session.who(),
+            useful_for=timedelta(seconds=settings.useful_for_seconds),
+            registry=bootstrap.describing_registry(settings),
+        )
     added = sum(job.added for job in enqueued)
     screen.say(
         many("Approved {n} post", "Approved {n} posts", len(ref))

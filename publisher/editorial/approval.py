@@ -13,10 +13,16 @@ from publisher.editorial.schema import post_versions
 from publisher.editorial.schema import posts as posts_table
 from publisher.engine.errors import NotFound
 from publisher.engine.ledger import Enqueued
+from publisher.engine.registry import Registry
 
 
 def approve(
-    conn: Connection, refs: Sequence[str], *, who: str, useful_for: timedelta
+    conn: Connection,
+    refs: Sequence[str],
+    *,
+    who: str,
+    useful_for: timedelta,
+    registry: Registry,
 ) -> list[Enqueued]:
     """Approve the newest version of each post and add its jobs; all of it or, on an error, none.
 
@@ -25,7 +31,7 @@ def approve(
     """
     versions = _newest(conn, list(dict.fromkeys(refs)))
     posts.approve(conn, versions, who=who)
-    return posts.schedule(conn, versions, useful_for=useful_for)
+    return posts.schedule(conn, versions, useful_for=useful_for, registry=registry)
 
 
 def _newest(conn: Connection, refs: Sequence[str]) -> list[Version]:

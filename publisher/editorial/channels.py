@@ -127,7 +127,8 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
 
     ``remote_id`` is the platform's own id for the page; ``base_url`` the server's address where
     that is not the platform's usual one, ``trusted`` when whoever runs this machine gave it;
-    any other is checked each time before it is connected to. Nothing is asked of the platform; see ``check``.
+    any other is checked each time before it is connected to. Nothing is asked of the platform;
+    see ``check``.
 
     Raises ``NotFound`` for a platform without an adapter, ``ChannelRefused`` for the rest.
     """

@@ -116,22 +116,22 @@ def schedule(
     versions: Sequence[Version],
     *,
     useful_for: timedelta,
-    registry: Registry | None = None,
+    registry: Registry,
 ) -> list[Enqueued]:
     """Add one publish job for each channel of each version's post, the content frozen in it.
 
     A job is due at its channel's ``publish_at`` and useful until ``useful_for`` later. Jobs that
-    are due at the same instant go out in the order of ``versions``. ``registry``: whose adapters
-    mint the key by which their platform knows the job; without it there is none.
+    are due at the same instant go out in the order of ``versions``. The adapters of ``registry``
+    mint the key by which their platform knows the job for ever.
 
     Raises ``Conflict`` (``needs-approval``) for a version nobody approved, and what
     ``ledger.enqueue`` raises. Nothing was added then.
     """
     _require_approval(conn, versions)
     places = _destinations(conn, [version.post_id for version in versions])
-    minting = {} if registry is None else _adapters(conn, registry, places)
+    minting = _adapters(conn, registry, places)
     new = [
-        _job(version, place, useful_for, minting.get(place.channel_id))
+        _job(version, place, useful_for, minting[place.channel_id])
         for version in versions
         for place in places.get(version.post_id, ())
     ]
@@ -197,9 +197,7 @@ def _write_destinations(conn: Connection, new: Sequence[tuple[int, Destination]]
         conn.execute(insert(post_channels).from_select(columns, select(*rows.c)))
 
 
-def _job(
-    version: Version, place: Destination, useful_for: timedelta, adapter: Adapter | None
-) -> NewJob:
+def _job(version: Version, place: Destination, useful_for: timedelta, adapter: Adapter) -> NewJob:
     key = post_key(version.post_id, place.channel_id, place.publish_at)
     return NewJob(
         key=key,
@@ -212,7 +210,7 @@ def _job(
         post_id=version.post_id,
         version_id=version.id,
         version=version.number,
-        platform_key=None if adapter is None else adapter.platform_key(key, place.publish_at),
+        platform_key=adapter.platform_key(key, place.publish_at),
     )
 
 

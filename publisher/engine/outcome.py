@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -144,3 +144,30 @@ Outcome = Published | Rejected | Deferred | Unauthorized | Unknown
 
 Certain = Rejected | Deferred | Unauthorized
 """Outcomes that say for certain that nothing was published."""
+
+_KINDS: dict[str, type[Outcome]] = {
+    kind.__name__: kind for kind in (Published, Rejected, Deferred, Unauthorized, Unknown)
+}
+
+
+def outcome_json(outcome: Outcome) -> dict[str, object]:
+    """An outcome as plain JSON values."""
+    facts = asdict(outcome)
+    if facts.get("at") is not None:
+        facts["at"] = facts["at"].isoformat()
+    return {"kind": type(outcome).__name__, **facts}
+
+
+def outcome_from_json(facts: Mapping[str, object]) -> Outcome:
+    """Read what ``outcome_json`` wrote."""
+    fields = dict(facts)
+    kind = _KINDS[str(fields.pop("kind"))]
+    if isinstance(answer := fields.get("answer"), dict):
+        fields["answer"] = Answer(**answer)
+    if isinstance(at := fields.get("at"), str):
+        fields["at"] = datetime.fromisoformat(at)
+    if "reason" in fields:
+        fields["reason"] = Reason(str(fields["reason"]))
+    if "proof" in fields:
+        fields["proof"] = Proof(str(fields["proof"]))
+    return kind(**fields)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import structlog
 from publisher.engine import ledger, retry
 from publisher.engine.job import JobId, Token
 from publisher.engine.ledger import Unsettled
-from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason
+from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason, outcome_json
 from publisher.engine.points import Point, Probe, unwatched
 from publisher.engine.retry import Policy, Settlement, Standing
 from publisher.engine.spool import (
@@ -24,7 +24,6 @@ from publisher.engine.spool import (
     Trace,
     abandoned,
     boot_id,
-    outcome_json,
 )
 
 log = structlog.get_logger(__name__)

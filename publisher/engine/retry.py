@@ -119,20 +119,8 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
     a proof, and only then can there be an ``Unknown``.
     """
     match outcome:
-        case Published() if not is_storable_id(outcome.remote_id):
-            detail = "the id in the answer is none that can be kept"
-            return _unknown(Reason.NO_ID, detail, outcome.answer, None)
         case Published():
-            rest = Rest(seconds=outcome.not_before) if outcome.not_before else None
-            return Settlement(
-                Event.PUBLISH,
-                State.PUBLISHED,
-                outcome="published",
-                remote_id=outcome.remote_id,
-                permalink=_storable_link(outcome.permalink),
-                answer=outcome.answer,
-                rest=rest,
-            )
+            return _published(outcome)
         case Unknown():
             return _unknown(outcome.reason, outcome.detail, outcome.answer, outcome.remote_handle)
         case Rejected() | Unauthorized() | Deferred() if _could_be_a_lie(outcome, standing):
@@ -166,6 +154,21 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
             return _deferred(outcome, standing, policy, now)
         case _:  # pragma: no cover - mypy proves that nothing gets here
             assert_never(outcome)
+
+
+def _published(outcome: Published) -> Settlement:
+    if not is_storable_id(outcome.remote_id):
+        detail = "the id in the answer is none that can be kept"
+        return _unknown(Reason.NO_ID, detail, outcome.answer, None)
+    return Settlement(
+        Event.PUBLISH,
+        State.PUBLISHED,
+        outcome="published",
+        remote_id=outcome.remote_id,
+        permalink=_storable_link(outcome.permalink),
+        answer=outcome.answer,
+        rest=Rest(seconds=outcome.not_before) if outcome.not_before else None,
+    )
 
 
 def _could_be_a_lie(outcome: Rejected | Unauthorized | Deferred, standing: Standing) -> bool:

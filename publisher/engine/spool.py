@@ -22,8 +22,7 @@ import os
 import socket
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -31,15 +30,11 @@ from uuid import UUID, uuid4
 
 from publisher.engine.job import JobId, Token
 from publisher.engine.outcome import (
-    Answer,
-    Deferred,
     Outcome,
-    Proof,
-    Published,
     Reason,
-    Rejected,
-    Unauthorized,
     Unknown,
+    outcome_from_json,
+    outcome_json,
 )
 
 SUFFIX = ".spool"
@@ -378,31 +373,3 @@ def _body(data: bytes, at: int) -> bytes | None:
     body = data[at + _FRAME : at + _FRAME + length]
     ends = data[at + _FRAME + length : at + _FRAME + length + 1] == b"\n"
     return body if ends and len(body) == length and zlib.crc32(body) == crc else None
-
-
-_KINDS: dict[str, type[Outcome]] = {
-    kind.__name__: kind for kind in (Published, Rejected, Deferred, Unauthorized, Unknown)
-}
-
-
-def outcome_json(outcome: Outcome) -> dict[str, object]:
-    """An outcome as plain JSON values."""
-    facts = asdict(outcome)
-    if facts.get("at") is not None:
-        facts["at"] = facts["at"].isoformat()
-    return {"kind": type(outcome).__name__, **facts}
-
-
-def outcome_from_json(facts: Mapping[str, object]) -> Outcome:
-    """Read what ``outcome_json`` wrote."""
-    fields = dict(facts)
-    kind = _KINDS[str(fields.pop("kind"))]
-    if isinstance(answer := fields.get("answer"), dict):
-        fields["answer"] = Answer(**answer)
-    if isinstance(at := fields.get("at"), str):
-        fields["at"] = datetime.fromisoformat(at)
-    if "reason" in fields:
-        fields["reason"] = Reason(str(fields["reason"]))
-    if "proof" in fields:
-        fields["proof"] = Proof(str(fields["proof"]))
-    return kind(**fields)  # type: ignore[arg-type]

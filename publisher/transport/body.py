@@ -30,6 +30,8 @@ class Body:
 def encode(request: Request) -> Body:
     """Build the body. Raises ``BadRequest`` for text that is no text, or a file of another size."""
     try:
+        if request.content is not None:
+            return _file(request, request.content)
         if request.json is not None:
             return _json(request)
         if request.files:
@@ -44,6 +46,21 @@ def encode(request: Request) -> Body:
 
 def _whole(type_: str, content: bytes) -> Body:
     return Body(type=type_, length=len(content), pieces=(content,))
+
+
+def _file(request: Request, part: FilePart) -> Body:
+    """One file as it is; read first, so that what is missing or cut is known before connecting."""
+    if request.json is not None or request.form is not None or request.files:
+        message = "a request whose body is a file has no other body"
+        raise BadRequest(message)
+    if any(c in part.type for c in "\r\n"):
+        message = "a file's media type holds a line break"
+        raise BadRequest(message)
+    size = sum(len(chunk) for chunk in part.open())
+    if size != part.size:
+        message = f"the file {part.filename} has {size} bytes, not {part.size}"
+        raise BadRequest(message)
+    return Body(part.type, size, (part,))
 
 
 def _json(request: Request) -> Body:

@@ -78,6 +78,11 @@ class Exchange:
         self._permit = permit
         self._ends_at = ends_at
 
+    def connects_from_now(self, seconds: float) -> None:
+        """Give a publish call its time to connect; preparing its body may have taken long."""
+        if self._permit is not None:
+            self.wire.deadline = min(boottime() + seconds, self._permit.deadline)
+
     def trace(self, name: str, info: Mapping[str, Any]) -> None:
         """Take httpcore's account of what it does, and use up the permit before the first byte.
 

@@ -26,9 +26,10 @@ class FilePart:
 class Request:
     """One HTTP request; equal requests are equal byte for byte on the wire.
 
-    At most one of ``form`` with ``files`` (urlencoded, or multipart when there are files) and
-    ``json`` is given. ``secrets`` are cut out of whatever is kept or logged. ``trusted`` is False
-    for an address that came by page, API or file: where it leads is checked then.
+    At most one of ``form`` with ``files`` (urlencoded, or multipart when there are files),
+    ``json`` and ``content`` (one file that is the whole body) is given. ``secrets`` are cut out of
+    whatever is kept or logged. ``trusted`` is False for an address that came by page, API or file:
+    where it leads is checked then.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Request:
     form: Sequence[tuple[str, str]] | None = dataclasses.field(default=None, repr=False)
     json: object | None = dataclasses.field(default=None, repr=False)
     files: Sequence[FilePart] = ()
+    content: FilePart | None = None
     secrets: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     trusted: bool = True
 

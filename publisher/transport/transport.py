@@ -162,6 +162,7 @@ class Transport:
         url = _url(request)
         body = encode(request)
         headers = _headers(request, url, body.type, body.length)
+        exchange.connects_from_now(CONNECT_SECONDS)
         if not request.trusted:
             url = self._checked(url, exchange.wire)
         with contextlib.closing(OneConnection(exchange.wire, self._tls, self._proxy)) as connection:

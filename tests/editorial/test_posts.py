@@ -15,7 +15,8 @@ from publisher.editorial.posts import Destination, Draft, Version
 from publisher.engine.content import Post
 from publisher.engine.errors import Conflict, KeyConflict, NotFound
 from publisher.engine.job import Channel, State
-from tests.editorial.conftest import NOW
+from publisher.engine.registry import Registry
+from tests.editorial.conftest import NOW, Stub
 
 Pages = tuple[Channel, Channel]
 DAY = timedelta(days=1)
@@ -36,13 +37,13 @@ def test_one_job_for_each_channel(app_database: Database, pages: Pages) -> None:
     with app_database.engine.begin() as conn:
         version = written(conn, pages)
         posts.approve(conn, [version], who="editor")
-        jobs = posts.schedule(conn, [version], useful_for=DAY)
+        jobs = posts.schedule(conn, [version], useful_for=DAY, registry=Registry([Stub()]))
         assert [job.key for job in jobs] == [
             f"post:{version.post_id}/channel:{page.id}/at:2026-11-30T12:00:00.000000Z"
             for page in pages
         ]
         with pytest.raises(KeyConflict):
-            posts.schedule(conn, [version], useful_for=DAY)
+            posts.schedule(conn, [version], useful_for=DAY, registry=Registry([Stub()]))
         (post,) = listing.newest(conn)
     assert (post.post.text, post.version, post.approved_by) == ("Hello", 1, "editor")
     assert [(p.channel, p.publish_at, p.state) for p in post.placed] == [
@@ -56,7 +57,7 @@ def test_nothing_is_scheduled_without_approval(app_database: Database, pages: Pa
     with app_database.engine.begin() as conn:
         version = written(conn, pages)
         with pytest.raises(Conflict, match="Version 1 of post 1 is not approved") as caught:
-            posts.schedule(conn, [version], useful_for=DAY)
+            posts.schedule(conn, [version], useful_for=DAY, registry=Registry([Stub()]))
         assert caught.value.code == "needs-approval"
         assert not conn.execute(text("SELECT 1 FROM jobs")).all()
 
@@ -108,7 +109,7 @@ def test_hundreds_are_due_in_the_order_given(app_database: Database, pages: Page
         drafts = [draft(pages[:1], str(n)) for n in range(300)]
         versions = [v for v in posts.create(conn, drafts, who="w") if v is not None]
         posts.approve(conn, versions, who="w")
-        jobs = posts.schedule(conn, versions, useful_for=DAY)
+        jobs = posts.schedule(conn, versions, useful_for=DAY, registry=Registry([Stub()]))
     assert [job.job_id for job in jobs] == sorted(job.job_id for job in jobs)
     assert len(jobs) == 300
 

@@ -147,3 +147,24 @@ def test_each_attempt_sends_the_same_bytes(
     assert len(requests) == 3
     assert len(set(requests)) == 1
     assert requests[0].endswith(whole(post(**parts))[1])
+
+
+def test_a_body_that_is_one_file_is_that_file() -> None:
+    content = AWKWARD.encode() + bytes(range(256))
+    assert whole(post(content=file(content))) == ("image/png", content)
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"content": file(b"four", size=5)}, "has 4 bytes, not 5"),
+        ({"content": file(b"four"), "json": {}}, "no other body"),
+        ({"content": file(b"four"), "form": [("a", "b")]}, "no other body"),
+        ({"content": file(b"four"), "files": (file(b"x"),)}, "no other body"),
+    ],
+)
+def test_a_file_as_a_body_is_refused_when_it_is_cut_or_not_alone(
+    parts: dict[str, object], says: str
+) -> None:
+    with pytest.raises(BadRequest, match=says):
+        encode(post(**parts))

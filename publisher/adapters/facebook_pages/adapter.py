@@ -181,7 +181,7 @@ class FacebookPages:
         words = f"HTTP {reply.status}" if complaint is None else node.hide(complaint.detail)
         return ChannelHealth(usable=False, detail=f"The Page could not be read: {words}")
 
-    def _node(self, channel: Channel) -> Node | _Closed:
+    def _node(self, channel: Channel) -> Node | _Closed:  # noqa: PLR0911 - one way in, many closed
         """The channel's Page with its token, or why there is none."""
         try:
             token = self._vault_open(channel)

@@ -22,6 +22,7 @@ from publisher.engine.job import JobId, NewJob, State
 
 _LOCKED_BY_OTHERS = "PB001"
 DUPLICATE = "PB002"
+ONE_OPEN = "jobs_one_open"
 _ENQUEUE = "SELECT key, job_id, state, added FROM publisher.enqueue(%s::jsonb)"
 _OPEN_JOB = """
 SELECT id, state FROM publisher.jobs
@@ -135,7 +136,7 @@ def _refusal(
         return KeyBusy(detail)
     if error.sqlstate == DUPLICATE:
         return duplicate_job(error)
-    if error.diag.constraint_name == "jobs_one_open":
+    if error.diag.constraint_name == ONE_OPEN:
         return _open_job(driver, jobs)
     return None
 

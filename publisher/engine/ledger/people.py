@@ -14,12 +14,12 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Row, func, insert, literal, null, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from publisher.engine.content import digest
 from publisher.engine.errors import Conflict, NotFound
-from publisher.engine.job import Hold, JobId, State, public_id
-from publisher.engine.ledger.enqueue import DUPLICATE, duplicate_job
+from publisher.engine.job import OPEN, Hold, JobId, State, public_id
+from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, duplicate_job
 from publisher.engine.outcome import Proof
 from publisher.engine.schema import attempts, job_contents, job_events, jobs
 from publisher.engine.transitions import Event, allowed
@@ -157,12 +157,10 @@ def requeue(
             "Give a new time until which it is useful."
         )
         raise Conflict(message, code="too-late", state=job.state)
-    _take_unique_lock(conn, job)
-    return _apply(
+    return _come_back(
         conn,
         job,
         Event.REQUEUE,
-        State.SCHEDULED,
         who,
         {"useful_until": None if ends_at is None else ends_at.isoformat()},
         run_at=_NOW,
@@ -183,8 +181,7 @@ def restore(conn: Connection, job_id: JobId, *, who: str) -> Moved:
             "restored. Schedule the post at a new time."
         )
         raise Conflict(message, code="begun", state=job.state)
-    _take_unique_lock(conn, job)
-    return _apply(conn, job, Event.RESTORE, State.SCHEDULED, who, {}, reason=None, settled_at=None)
+    return _come_back(conn, job, Event.RESTORE, who, {}, reason=None, settled_at=None)
 
 
 def _open(conn: Connection, job_id: JobId, event: Event) -> Row[Any]:
@@ -253,6 +250,43 @@ def _take_unique_lock(conn: Connection, job: Row[Any]) -> None:
         if isinstance(error.orig, psycopg.Error) and error.orig.sqlstate == DUPLICATE:
             raise duplicate_job(error.orig) from error
         raise
+
+
+def _come_back(
+    conn: Connection,
+    job: Row[Any],
+    event: Event,
+    who: str,
+    detail: Mapping[str, object],
+    **values: object,
+) -> Moved:
+    """As ``_apply``, for a job that has ended. Raises ``Conflict`` beside an open successor."""
+    try:
+        with conn.begin_nested():
+            _take_unique_lock(conn, job)
+            return _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
+    except IntegrityError as error:
+        cause = error.orig
+        if not isinstance(cause, psycopg.Error) or cause.diag.constraint_name != ONE_OPEN:
+            raise
+        raise _successor_is_open(conn, job, event) from error
+
+
+def _successor_is_open(conn: Connection, job: Row[Any], event: Event) -> Conflict:
+    other = conn.execute(
+        select(jobs.c.id, jobs.c.state).where(
+            jobs.c.post_id == job.post_id,
+            jobs.c.channel_id == job.channel_id,
+            jobs.c.kind == job.kind,
+            jobs.c.state.in_([str(state) for state in OPEN]),
+        )
+    ).first()
+    which = "another job" if other is None else f"job {public_id(other.id)}, which is {other.state}"
+    message = (
+        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: its post already has {which}, on "
+        "this channel. Nothing was changed."
+    )
+    return Conflict(message, code="open-job-exists", state=job.state)
 
 
 def _apply(
