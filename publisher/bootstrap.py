@@ -5,26 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import sqlalchemy
+from pydantic import ValidationError
 
+from publisher import config, telemetry
+from publisher.adapters.bluesky import Bluesky
 from publisher.adapters.facebook_pages import FacebookPages
+from publisher.adapters.mastodon import Mastodon
+from publisher.adapters.telegram import Telegram
 from publisher.config import Settings
 from publisher.db import preflight
 from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
+from publisher.db.roles import Role
 from publisher.editorial.media import PostgresMediaStore
 from publisher.engine import queries
 from publisher.engine.adapter import MediaStore
 from publisher.engine.errors import PublisherError
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
+from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.worker import Timing, Worker
 from publisher.transport import Transport
 from publisher.vault import Vault, VaultError
+
+REFUSALS = (PublisherError, DatabaseError, ValidationError)
+"""What keeps a process from starting; each says what to do."""
 
 
 class Unfit(PublisherError):
@@ -61,18 +73,6 @@ def worker(app: App) -> Worker:
     """A worker on the open database, which was opened in the engine's role."""
     settings, database = app.settings, app.database
 
-    def connect() -> psycopg.Connection[Any]:
-        # Asked again on each new connection: behind an address that moves there may now be
-        # another server, and a worker must never write to one that forgets.
-        try:
-            with database.engine.connect() as conn:
-                preflight.refuse_unless_safe(conn)
-            return database.connect_driver()
-        except DatabaseError as error:
-            raise Unfit(str(error)) from error
-        except sqlalchemy.exc.DBAPIError as error:
-            raise psycopg.OperationalError(str(error.orig)) from error
-
     def listen() -> psycopg.Connection[Any]:
         try:
             return database.connect_driver(direct=True, application_name="publisher listen")
@@ -80,16 +80,10 @@ def worker(app: App) -> Worker:
             raise Unfit(str(error)) from error
 
     return Worker(
-        connect=connect,
+        connect=connector(database),
         registry=app.registry,
-        spool_folder=settings.home / "spool",
-        policy=Policy(
-            tries=settings.tries,
-            first=settings.retry_first_seconds,
-            longest=settings.retry_max_seconds,
-            settling=settings.settling_seconds,
-            deaths=settings.deaths,
-        ),
+        spool_folder=spool_folder(settings),
+        policy=policy(settings),
         timing=Timing(
             lease=settings.lease_seconds,
             distrust=settings.lease_distrust_seconds,
@@ -102,6 +96,88 @@ def worker(app: App) -> Worker:
         queues=settings.queues,
         concurrency=settings.concurrency,
         listen=listen,
+    )
+
+
+def connector(database: Database) -> Callable[[], psycopg.Connection[Any]]:
+    """What opens checked connections to ``database``.
+
+    Checked again on each new connection: behind an address that moves there may now be another
+    server, and nobody may write to one that forgets.
+    """
+
+    def connect() -> psycopg.Connection[Any]:
+        try:
+            with database.engine.connect() as conn:
+                preflight.refuse_unless_safe(conn)
+            return database.connect_driver()
+        except DatabaseError as error:
+            raise Unfit(str(error)) from error
+        except sqlalchemy.exc.DBAPIError as error:
+            raise psycopg.OperationalError(str(error.orig)) from error
+
+    return connect
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """What the reconciler is handed: it fetches neither its settings nor its database itself.
+
+    ``first``, ``longest``, ``poll`` are seconds.
+    """
+
+    connect: Callable[[], psycopg.Connection[Any]]
+    registry: Registry
+    rescue: Rescue
+    first: float
+    longest: float
+    limit: int
+    horizon: timedelta
+    poll: float
+
+
+@contextmanager
+def looking() -> Iterator[Looking]:
+    """Read the settings, open the database as the engine, and put the reconciler's parts together.
+
+    Raises ``PublisherError`` and ``DatabaseError`` with a sentence that says what to do.
+    """
+    settings = config.load()
+    telemetry.configure(settings)
+    with (
+        Database.open(settings, Role.ENGINE, application_name="reconciler") as database,
+        open_app(settings, database) as app,
+    ):
+        yield Looking(
+            connect=connector(database),
+            registry=app.registry,
+            rescue=Rescue(
+                folder=spool_folder(settings),
+                policy=policy(settings),
+                grace=settings.rescue_after_seconds - settings.lease_seconds,
+                who="reconciler",
+            ),
+            first=settings.look_first_seconds,
+            longest=settings.look_max_seconds,
+            limit=settings.look_limit,
+            horizon=timedelta(seconds=settings.horizon),
+            poll=settings.poll_seconds,
+        )
+
+
+def spool_folder(settings: Settings) -> Path:
+    """Where worker runs of this machine keep their files."""
+    return settings.home / "spool"
+
+
+def policy(settings: Settings) -> Policy:
+    """How often a job is tried, and how patiently."""
+    return Policy(
+        tries=settings.tries,
+        first=settings.retry_first_seconds,
+        longest=settings.retry_max_seconds,
+        settling=settings.settling_seconds,
+        deaths=settings.deaths,
     )
 
 
@@ -121,6 +197,9 @@ def registry(
                 base_url=settings.graph_url,
                 application=settings.graph_application,
             ),
+            Bluesky(transport, vault_open, media),
+            Mastodon(transport, vault_open, media),
+            Telegram(transport, vault_open, media),
         ]
     )
 

@@ -82,6 +82,13 @@ class Settings(BaseSettings):
     useful_for_seconds: Seconds = 86_400.0
     """A post is not sent later than this after it was due, unless it says otherwise."""
 
+    # The reconciler.
+    look_first_seconds: Seconds = 30.0
+    """Pause after the first look at a post that may be live; it doubles up to ``look_max``."""
+    look_max_seconds: Seconds = 900.0
+    look_limit: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Looks that decided nothing before a person is asked."""
+
     # Sandbox and logs.
     sandbox_port: Annotated[int, Field(ge=0, le=65535)] = 8801
     sandbox_log: Path | None = None
@@ -96,6 +103,11 @@ class Settings(BaseSettings):
         if self.publish_lease_seconds is not None:
             return self.publish_lease_seconds
         return self.publish_timeout_seconds + self.lease_seconds
+
+    @cached_property
+    def horizon(self) -> float:
+        """Seconds until what an ended process wrote has landed or never will."""
+        return self.tcp_user_timeout_seconds + self.settling_seconds
 
     @cached_property
     def key_file(self) -> Path:
@@ -120,6 +132,11 @@ class Settings(BaseSettings):
             self.retry_first_seconds <= self.retry_max_seconds,
             "PUBLISHER_RETRY_FIRST_SECONDS <= PUBLISHER_RETRY_MAX_SECONDS",
             f"{self.retry_first_seconds:g} and {self.retry_max_seconds:g}",
+        )
+        _require(
+            self.look_first_seconds <= self.look_max_seconds,
+            "PUBLISHER_LOOK_FIRST_SECONDS <= PUBLISHER_LOOK_MAX_SECONDS",
+            f"{self.look_first_seconds:g} and {self.look_max_seconds:g}",
         )
         _require(
             self.poll_seconds < self.lease_distrust_seconds,

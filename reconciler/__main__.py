@@ -1,25 +1,59 @@
-"""The command ``reconciler``: looks for posts whose outcome is unknown. It never sends.
-
-It has nothing to do yet: unknown jobs wait for a person.
-"""
+"""The command ``reconciler``: looks for posts whose outcome is unknown. It never sends."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from threading import Thread
+from types import FrameType
 from typing import NoReturn
 
-from publisher.words import _
+from publisher import bootstrap
+from reconciler.judge import Patience
+from reconciler.loop import Reconciler, asked_by_log
 
 
 def main() -> NoReturn:
-    """Say so, and exit 0."""
-    sys.stdout.write(
-        _("The reconciler has nothing to do yet: posts that may be live wait for a person.")
-        + "\n"
-        + _("Next: {commands}").format(commands="publisher jobs list --state unknown")
-        + "\n"
-    )
-    sys.exit(0)
+    """Look until SIGTERM or SIGINT. Exit 0; 2 when it may not start, 1 when it had to stop."""
+    try:
+        with bootstrap.looking() as parts:
+            run = Reconciler(
+                connect=parts.connect,
+                registry=parts.registry,
+                patience=Patience(
+                    first=parts.first,
+                    longest=parts.longest,
+                    limit=parts.limit,
+                    horizon=parts.horizon,
+                ),
+                told=asked_by_log,
+                rescue=parts.rescue,
+                poll=parts.poll,
+            )
+            _stop_on_signals(run)
+            if "--parent-pipe" in sys.argv[1:]:
+                Thread(target=_stop_with_parent, args=(run,), daemon=True).start()
+            code = run.run()
+    except bootstrap.REFUSALS as error:
+        sys.stderr.write(f"reconciler: {error}\n")
+        sys.exit(2)
+    sys.exit(code)
+
+
+def _stop_on_signals(run: Reconciler) -> None:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        run.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _stop_with_parent(run: Reconciler) -> None:
+    """End when whoever started us does: the pipe on standard input closes then."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    run.stop()
 
 
 if __name__ == "__main__":

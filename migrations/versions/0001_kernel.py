@@ -453,7 +453,8 @@ WHEN (OLD.job_id <> NEW.job_id OR OLD.number <> NEW.number OR OLD.token <> NEW.t
 EXECUTE FUNCTION refuse('PB021', 'an attempt keeps what it was begun with');
 CREATE TRIGGER attempts_proof_stays BEFORE UPDATE ON attempts FOR EACH ROW
 WHEN (OLD.proof IS NOT NULL AND OLD.proof IS DISTINCT FROM NEW.proof
-      AND (OLD.proof <> 'repeat_safe' OR NEW.proof IS NULL))
+      AND (OLD.proof <> 'repeat_safe' OR NEW.proof IS NULL)
+      AND NEW.proof IS DISTINCT FROM 'forced')
 EXECUTE FUNCTION refuse('PB021', 'a proof, once given, is not taken back');
 CREATE TRIGGER attempts_published_stays BEFORE UPDATE ON attempts FOR EACH ROW
 WHEN (OLD.outcome = 'published' AND (NEW.outcome IS DISTINCT FROM 'published'

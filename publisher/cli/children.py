@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _KILL_AFTER: Final = 10.0
 """Seconds given to a process beyond what it may take by its own settings."""
+_LOOK_SECONDS: Final = 60.0
+"""How long a look under way may take."""
 _POLL_SECONDS: Final = 0.1
 
 
@@ -85,6 +87,12 @@ class Children:
             _("worker"),
             ["publisher", "worker", "--parent-pipe", *arguments],
             patience=self._settings.drain_seconds + _KILL_AFTER,
+        )
+
+    def start_reconciler(self) -> Child:
+        """Start the process that looks for posts whose outcome is unknown."""
+        return self._start(
+            _("reconciler"), ["reconciler", "--parent-pipe"], patience=_LOOK_SECONDS
         )
 
     def stop_one(self, child: Child) -> None:

@@ -29,7 +29,6 @@ def up(
     """Exit 0 after Ctrl-C, 1 when a part died.
 
     The database is opened first and given up last: the embedded server outlives whatever uses it.
-    A reconciler is not started: it has nothing to do yet.
     """
     settings = session.settings()
     with Database.open(settings, Role.OWNER, application_name="publisher up") as database:
@@ -45,6 +44,7 @@ def up(
             for _number in range(workers):
                 arguments = [] if concurrency is None else ["--concurrency", str(concurrency)]
                 children.start_worker(*arguments)
+            children.start_reconciler()
             screen.say(_("Data   {home}").format(home=_where(settings.home.as_posix())))
             screen.say(_("Stop   Ctrl-C"))
             screen.say_next("publisher channels list", "publisher jobs list")

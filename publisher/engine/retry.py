@@ -91,6 +91,7 @@ class Settlement:
     proof: Proof | None = None
     proof_detail: str = ""
     answer: Answer | None = None
+    remote_handle: str | None = None
     hold_reason: str | None = None
     rest: Rest | None = None
     attempt: int | None = None
@@ -188,8 +189,9 @@ def _unknown(reason: Reason, detail: str, answer: Answer | None, handle: str | N
         State.UNKNOWN,
         outcome="unknown",
         reason=reason,
-        detail=detail if handle is None else f"{detail} (handle {handle})",
+        detail=detail,
         answer=answer,
+        remote_handle=handle,
     )
 
 
@@ -272,6 +274,16 @@ def lost_by_the_database(attempt: int) -> Settlement:
         reason=Reason.WORKER_DIED,
         detail="the database lost the record of this send while it was under way",
         attempt=attempt,
+    )
+
+
+def repeat_ended() -> Settlement:
+    """The platform has forgotten the key that made a repeat safe; the first send may be live."""
+    return Settlement(
+        Event.REPEAT_ENDED,
+        State.UNKNOWN,
+        reason=Reason.REPEAT_ENDED,
+        detail="the platform's key has lapsed, so a repeat could double it",
     )
 
 

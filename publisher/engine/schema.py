@@ -117,6 +117,7 @@ jobs = Table(
     Column("reason", Text),
     Column("remote_id", Text),
     _at("attested_at"),
+    _at("repeat_until"),
     Column("replaces", BigInteger),
     Column("repeats", BigInteger),
     _at("unique_until"),
@@ -188,6 +189,37 @@ looks = Table(
     _at("begun_at", nullable=False),
     _at("ended_at", nullable=False),
     Column("evidence", JSONB, nullable=False),
+)
+
+doubts = Table(
+    "doubts",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True),
+    _at("since", nullable=False),
+    Column("looks", Integer, nullable=False),
+    _at("next_look_at"),
+    Column("look_token", Uuid),
+    _at("lease_until"),
+    Column("last_look", Text),
+    _at("asked_at"),
+    Column("asked_reason", Text),
+    Column("taken_by", Text),
+    _at("taken_at"),
+    _at("snoozed_until"),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("job_id", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("token", Uuid),
+    _at("at", nullable=False),
+    Column("who", Text, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
 )
 
 unique_locks = Table(

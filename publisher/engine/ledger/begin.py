@@ -23,6 +23,7 @@ picked AS MATERIALIZED (
       JOIN gates g ON g.channel_id = j.channel_id
      WHERE j.state = 'claimed' AND j.lease_until > clock_timestamp()
        AND (j.useful_until IS NULL OR j.useful_until > clock_timestamp())
+       AND (j.repeat_until IS NULL OR j.repeat_until > clock_timestamp())
        AND g.paused_at IS NULL AND g.blocked_at IS NULL
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
        FOR UPDATE OF j SKIP LOCKED),
@@ -110,6 +111,7 @@ class Unbegun:
     token: Token | None
     lease_over: bool
     too_late: bool
+    repeat_over: bool
     gate_closed: bool
     not_before: datetime | None
 
@@ -117,6 +119,7 @@ class Unbegun:
 _UNBEGUN = """
 SELECT j.id, j.state, j.token, coalesce(j.lease_until <= clock_timestamp(), true) AS lease_over,
        coalesce(j.useful_until <= clock_timestamp(), false) AS too_late,
+       coalesce(j.repeat_until <= clock_timestamp(), false) AS repeat_over,
        g.paused_at IS NOT NULL OR g.blocked_at IS NOT NULL AS gate_closed,
        CASE WHEN g.not_before > clock_timestamp() THEN g.not_before END AS not_before
   FROM jobs j JOIN gates g ON g.channel_id = j.channel_id

@@ -15,10 +15,10 @@ from typing import Any, Literal
 import psycopg
 from psycopg import errors as pg
 from psycopg.rows import tuple_row
-from sqlalchemy import Connection as SqlalchemyConnection
 
 from publisher.engine.errors import DuplicateJob, EnqueueError, KeyBusy, KeyConflict, OpenJobExists
 from publisher.engine.job import JobId, NewJob, State
+from publisher.engine.ledger.driver import AnyConnection, driver_of
 
 _LOCKED_BY_OTHERS = "PB001"
 DUPLICATE = "PB002"
@@ -42,7 +42,7 @@ class Enqueued:
 
 
 def enqueue(
-    conn: SqlalchemyConnection | psycopg.Connection[Any],
+    conn: AnyConnection,
     jobs: Sequence[NewJob],
     *,
     existing: Literal["raise", "keep"] = "raise",
@@ -58,7 +58,7 @@ def enqueue(
     else's transaction holds a key beyond ``lock_timeout``. A caller at REPEATABLE READ may also
     see PostgreSQL's own serialization failure (40001), to be repeated as usual.
     """
-    driver = _driver(conn)
+    driver = driver_of(conn)
     if not jobs:
         return []
     try:
@@ -77,20 +77,6 @@ def enqueue(
         if refusal is None:
             raise
         raise refusal from error
-
-
-def _driver(conn: SqlalchemyConnection | psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """The psycopg connection below; a SQLAlchemy caller's transaction is begun first."""
-    if isinstance(conn, psycopg.Connection):
-        return conn
-    if not conn.in_transaction():
-        conn.begin()
-    # SQLAlchemy begins lazily at the driver, too: its first statement would otherwise come after
-    # ours, and ours would commit by itself.
-    conn.exec_driver_sql("SELECT 1")
-    driver = conn.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)  # noqa: S101 - for the type checker
-    return driver
 
 
 def _record(job: NewJob) -> dict[str, object]:

@@ -172,3 +172,11 @@ def unsettled_of(conn: psycopg.Connection[Any], incarnation: int) -> tuple[Unset
     """Attempts that a worker run began and nobody has settled with a proof or a remote id."""
     rows = conn.execute(_UNSETTLED, {"incarnation": incarnation}).fetchall()
     return tuple(Unsettled(JobId(r[0]), r[1], Token(r[2]), r[3], r[4], r[5]) for r in rows)
+
+
+def clock(conn: psycopg.Connection[Any]) -> datetime:
+    """What time it is: the database's clock, the only one that counts."""
+    row = conn.execute("SELECT clock_timestamp()").fetchone()
+    assert row is not None  # noqa: S101 - it always answers
+    now: datetime = row[0]
+    return now

@@ -137,7 +137,7 @@ def _record(
         "reason": reason,
         "detail": storable(detail),
         "remote_id": remote_id,
-        "answer": answer_json(end.answer),
+        "answer": answer_json(end),
         "proof": end.proof,
         "detail_of": end.proof_detail or None,
         "who": who,

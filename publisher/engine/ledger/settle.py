@@ -168,7 +168,7 @@ def _parameters(ends: Mapping[Key, Settlement]) -> dict[str, object]:
         "permalinks": [end.permalink for end in each],
         "proofs": [end.proof for end in each],
         "proof_details": [end.proof_detail for end in each],
-        "answers": [answer_json(end.answer) for end in each],
+        "answers": [answer_json(end) for end in each],
         "holds": [end.hold_reason for end in each],
         "foreign": str(Reason.ID_OF_ANOTHER_JOB),
         "repeat_ended": str(Reason.REPEAT_ENDED),
@@ -180,12 +180,15 @@ def storable(text: str) -> str:
     return text.replace("\x00", "�").encode("utf-8", "replace").decode()
 
 
-def answer_json(answer: Answer | None) -> str | None:
-    """An answer as the JSON kept with its attempt."""
-    if answer is None:
+def answer_json(end: Settlement) -> str | None:
+    """The answer of an end as the JSON kept with its attempt, with the clue it left."""
+    answer = end.answer
+    if answer is None and end.remote_handle is None:
         return None
-    parts = asdict(answer)
-    parts["headers"] = dict(answer.headers)
+    parts = asdict(answer or Answer())
+    parts["headers"] = dict(answer.headers) if answer else {}
+    if end.remote_handle is not None:
+        parts["remote_handle"] = end.remote_handle
     return json.dumps(_storable(parts), ensure_ascii=True)
 
 

@@ -145,6 +145,8 @@ class Beginning:
 
 def _end_of(row: Unbegun) -> Settlement | None:
     """Why a job of ours was not begun, or None when it was only locked just then."""
+    if row.repeat_over:
+        return retry.repeat_ended()
     if row.too_late:
         return retry.expire()
     if row.lease_over or row.gate_closed or row.not_before is not None:

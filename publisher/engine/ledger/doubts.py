@@ -1,0 +1,200 @@
+"""Doubts: claim those that are due a look, read what is known of one, say when to look again.
+
+A look has a lease and a token of its own; whoever no longer holds it records nothing by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from publisher.engine.job import JobId, Token
+from publisher.engine.ledger.driver import AnyConnection, Conn, driver_of
+from publisher.engine.sender import Sender
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An unknown job and the attempt in question.
+
+    ``latest`` is the job's newest attempt, ``attempt`` the one that may be live: the one without
+    a proof, or the first whose refusal might have been a lie; 0 where the database lost it. A
+    verdict names both, so that an old look cannot judge a new attempt.
+    """
+
+    job_id: JobId
+    key: str
+    kind: str
+    channel_id: int
+    content: str
+    content_sha256: bytes
+    platform_key: str | None
+    progress: dict[str, object] | None
+    useful_until: datetime | None
+    latest: int
+    attempt: int
+    token: Token | None
+    begun_at: datetime | None
+    first_begun_at: datetime | None
+    settled_at: datetime | None
+    reason: str | None
+    answered: bool
+    remote_handle: str | None
+    incarnation: int | None
+    host: str | None
+    ended_at: datetime | None
+    declared_gone_at: datetime | None
+    since: datetime
+    looks: int
+    asked_at: datetime | None
+    taken_by: str | None
+    now: datetime
+
+    @property
+    def sender(self) -> Sender:
+        """What is known of the hand that made the send."""
+        returned = self.settled_at if self.answered else None
+        return Sender(
+            run=self.incarnation or 0,
+            host=self.host or "an unknown host",
+            returned_at=returned,
+            ended_at=self.ended_at,
+            declared_gone_at=self.declared_gone_at,
+        )
+
+
+# A hand returned when its own worker settled the attempt: not where rescue did for it, nor where
+# a drained worker gave up waiting.
+_DOUBT = """
+SELECT j.id AS job_id, c.key, j.kind, j.channel_id, c.content, c.content_sha256, c.platform_key,
+       c.progress, j.useful_until, j.attempts AS latest, coalesce(a.number, 0) AS attempt,
+       a.token, a.begun_at,
+       (SELECT min(f.begun_at) FROM attempts f WHERE f.job_id = j.id) AS first_begun_at,
+       a.settled_at, coalesce(a.reason, j.reason) AS reason,
+       a.settled_at IS NOT NULL AND a.reason IS DISTINCT FROM 'worker_died'
+           AND a.reason IS DISTINCT FROM 'drained' AS answered,
+       a.answer ->> 'remote_handle' AS remote_handle,
+       i.id AS incarnation, i.host, i.ended_at, i.declared_gone_at,
+       d.since, d.looks, d.asked_at, d.taken_by, clock_timestamp() AS now
+  FROM doubts d
+  JOIN jobs j ON j.id = d.job_id
+  JOIN job_contents c ON c.job_id = j.id
+  LEFT JOIN LATERAL (
+       SELECT * FROM attempts a WHERE a.job_id = j.id
+          AND (a.proof IS NULL OR a.proof NOT IN ('not_sent', 'repeat_safe'))
+        ORDER BY a.proof IS NOT NULL, a.number LIMIT 1) AS a ON true
+  LEFT JOIN incarnations i ON i.id = a.incarnation
+ WHERE d.job_id = ANY(%(ids)s) AND j.state = 'unknown'
+"""
+_CLAIM = """
+WITH picked AS MATERIALIZED (
+    SELECT d.job_id FROM doubts d
+     WHERE d.next_look_at <= clock_timestamp()
+       AND (d.lease_until IS NULL OR d.lease_until < clock_timestamp())
+     ORDER BY d.next_look_at LIMIT %(limit)s
+       FOR UPDATE SKIP LOCKED)
+UPDATE doubts d
+   SET look_token = gen_random_uuid(),
+       lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
+  FROM picked p WHERE d.job_id = p.job_id
+RETURNING d.job_id, d.look_token
+"""
+
+
+def claim_doubts(conn: Conn, *, limit: int, lease: float) -> list[tuple[Doubt, UUID]]:
+    """Hold up to ``limit`` doubts that are due a look for ``lease`` seconds, with their token."""
+    with conn.transaction():
+        held = dict(conn.execute(_CLAIM, {"limit": limit, "lease": lease}).fetchall())
+    return [(doubt, held[doubt.job_id]) for doubt in doubts(conn, list(held))]
+
+
+def doubts(conn: AnyConnection, ids: Sequence[int]) -> list[Doubt]:
+    """What is known of these jobs, of those that are unknown."""
+    driver = driver_of(conn)
+    with driver.cursor(row_factory=class_row(Doubt)) as cursor:
+        return cursor.execute(_DOUBT, {"ids": list(ids)}).fetchall()
+
+
+_LOOKED = """
+UPDATE doubts
+   SET looks = looks + 1, last_look = %(last_look)s, look_token = NULL, lease_until = NULL,
+       next_look_at = clock_timestamp() + make_interval(secs => %(pause)s),
+       asked_at = CASE WHEN %(asked)s::text IS NULL THEN asked_at
+                       ELSE coalesce(asked_at, clock_timestamp()) END,
+       asked_reason = coalesce(asked_reason, %(asked)s)
+ WHERE job_id = %(job_id)s AND look_token = %(look_token)s
+RETURNING asked_at
+"""
+
+
+def look_again(
+    conn: Conn,
+    job_id: JobId,
+    look_token: UUID,
+    *,
+    last_look: str,
+    pause: float | None,
+    asked: str | None = None,
+) -> bool:
+    """Record a look that decided nothing: the next one in ``pause`` seconds, or none.
+
+    ``asked``: why a person must decide; the first reason stays. Returns whether the doubt was
+    still this look's.
+    """
+    row = conn.execute(
+        _LOOKED,
+        {
+            "job_id": job_id,
+            "look_token": look_token,
+            "last_look": last_look,
+            "pause": pause,
+            "asked": asked,
+        },
+    ).fetchone()
+    return row is not None
+
+
+_DESK = {
+    "take": "taken_by = %(who)s, taken_at = clock_timestamp()",
+    "snooze": "snoozed_until = %(until)s",
+    "look_now": "next_look_at = clock_timestamp(), lease_until = NULL, look_token = NULL",
+}
+
+
+def take(conn: AnyConnection, job_id: JobId, *, who: str) -> bool:
+    """Say who looks after a doubt; also hands it over. False when it is none any more."""
+    return _at_desk(conn, "take", job_id, who=who, until=None)
+
+
+def snooze(conn: AnyConnection, job_id: JobId, *, until: datetime) -> bool:
+    """Let a doubt raise no alert until then. False when it is none any more."""
+    return _at_desk(conn, "snooze", job_id, who="", until=until)
+
+
+def look_now(conn: AnyConnection, job_id: JobId) -> bool:
+    """Have the reconciler look at once, also after its own looks ended."""
+    return _at_desk(conn, "look_now", job_id, who="", until=None)
+
+
+def _at_desk(
+    conn: AnyConnection, what: str, job_id: JobId, *, who: str, until: datetime | None
+) -> bool:
+    statement = f"UPDATE publisher.doubts SET {_DESK[what]} WHERE job_id = %(job_id)s"  # noqa: S608 - our own words
+    values = {"job_id": job_id, "who": who, "until": until}
+    return driver_of(conn).execute(statement, values).rowcount == 1
+
+
+_DECLARE = """
+UPDATE publisher.incarnations SET declared_gone_at = coalesce(declared_gone_at, clock_timestamp())
+ WHERE id = %(run)s RETURNING declared_gone_at
+"""
+
+
+def declare_gone(conn: AnyConnection, run: int) -> datetime | None:
+    """Record an operator's word that a worker run's machine is gone; None when there is no such."""
+    row = driver_of(conn).execute(_DECLARE, {"run": run}).fetchone()
+    return None if row is None else row[0]
