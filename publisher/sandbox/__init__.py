@@ -1,1 +1,1 @@
-"""A platform of our own: speaks Graph for Pages, keeps its own log, misbehaves on request."""
+"""Platforms of our own: speak Graph, Bluesky, Mastodon and Telegram, log, misbehave."""

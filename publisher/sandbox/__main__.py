@@ -20,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--port", type=int, help="port on 127.0.0.1; 0 picks one (PUBLISHER_SANDBOX_PORT)")
     add("--log", type=Path, help="directory of its record (PUBLISHER_SANDBOX_LOG)")
     add("--pages", type=int, default=2, help="pages to have: 101, 102, …")
+    add("--accounts", type=int, default=1, help="accounts of each other platform to have")
     add("--chaos", type=Chaos.parse, metavar="SEED[:RATE]", help="misbehave at random")
     add("--delay-ms", type=float, default=0.0, help="wait before every answer")
     add("--no-triggers", action="store_true", help="ignore #sandbox:… in the text of posts")
@@ -31,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         port=port,
         log=log,
         pages=given.pages,
+        accounts=given.accounts,
         chaos=given.chaos,
         triggers=not given.no_triggers,
         fsync=not given.no_fsync,

@@ -93,7 +93,7 @@ class Behaviour(StrEnum):
     )
     ACCEPT_AND_500 = (
         "accept-and-500", Kind.LOST_ANSWER, True,
-        "Accept, and answer HTTP 500 with code 2, is_transient.",
+        "Accept, and answer HTTP 500 (Graph: code 2, is_transient).",
     )
     ACCEPT_AND_502 = (
         "accept-and-502", Kind.LOST_ANSWER, True,
@@ -105,11 +105,11 @@ class Behaviour(StrEnum):
     )
     ACCEPT_AND_LIMIT = (
         "accept-and-limit", Kind.FALSE_REFUSAL, True,
-        "Accept, and answer that the rate limit was reached (400, code 4).", 60.0,
+        "Accept, and answer that the rate limit was reached (429; Graph: 400, code 4).", 60.0,
     )
     ACCEPT_AND_REFUSE = (
         "accept-and-refuse", Kind.FALSE_REFUSAL, True,
-        "Accept, and answer 400, code 100, as if it had been refused.",
+        "Accept, and answer as if it had been refused (Graph: 400, code 100).",
     )
     ANSWER_WITHOUT_ID = (
         "answer-without-id", Kind.LOST_ANSWER, True,
@@ -140,34 +140,37 @@ class Behaviour(StrEnum):
         "Do not accept; answer 200 with the id of an older post of the same application.",
     )
     REFUSE_INVALID = (
-        "refuse-invalid", Kind.REFUSAL, False, "Refuse: 400, code 100.",
+        "refuse-invalid", Kind.REFUSAL, False, "Refuse as invalid (Graph: 400, code 100).",
     )
     REFUSE_LIMITED = (
         "refuse-limited", Kind.REFUSAL, False,
-        "Refuse as Graph does over a rate limit: 400, code 4, with usage headers.", 60.0,
+        "Refuse as over a rate limit, saying until when (429; Graph: 400, code 4).", 60.0,
     )
-    REFUSE_429 = "refuse-429", Kind.REFUSAL, False, "Refuse with HTTP 429 and no Retry-After."
+    REFUSE_429 = (
+        "refuse-429", Kind.REFUSAL, False, "Refuse with HTTP 429 and no word of until when.",
+    )
     REFUSE_429_RETRY_AFTER = (
         "refuse-429-retry-after", Kind.REFUSAL, False,
         "Refuse with HTTP 429 and a Retry-After.", 60.0,
     )
     REFUSE_TOKEN = (
-        "refuse-token", Kind.REFUSAL, False, "Refuse the token: 401, code 190, subcode 463.",
+        "refuse-token", Kind.REFUSAL, False,
+        "Refuse the token (401; Graph: code 190, subcode 463; Bluesky: 400 ExpiredToken).",
     )
     REFUSE_DUPLICATE = (
         "refuse-duplicate", Kind.REFUSAL, False,
-        "Refuse as a duplicate (506), only when the same text is on the page.",
+        "Refuse as a duplicate (Graph: 506), only when the same text is on the page.",
     )
     REFUSE_DUPLICATE_FALSELY = (
         "refuse-duplicate-falsely", Kind.REFUSAL, False,
-        "Refuse as a duplicate (506) though the text may not be on the page.",
+        "Refuse as a duplicate (Graph: 506) though the text may not be on the page.",
     )
     REDIRECT_307 = (
         "redirect-307", Kind.SILENCE, False,
         "Do not accept; answer 307. Who follows it sends a second time.",
     )
     FAIL_500 = (
-        "fail-500", Kind.SILENCE, False, "Do not accept; answer HTTP 500, code 2.",
+        "fail-500", Kind.SILENCE, False, "Do not accept; answer HTTP 500 (Graph: code 2).",
     )
     DROP = "drop", Kind.SILENCE, False, "Do not accept; close without an answer."
     HANG = (
@@ -188,7 +191,7 @@ class Behaviour(StrEnum):
     )
     UNREADABLE = (
         "unreadable", Kind.LISTING, True,
-        "Accept and answer; reading that post by its id fails for ever (100, subcode 33).",
+        "Accept and answer; reading that post by its id fails for ever, as if it were not there.",
     )
     TWIN = (
         "twin", Kind.AFTERMATH, False,
@@ -214,6 +217,16 @@ class Endpoint(StrEnum):
     LIST = "list"
     READ = "read"
     DELETE = "delete"
+    POST = "post"
+    """Bluesky, Mastodon, Telegram: the call that makes a post."""
+    MEDIA = "media"
+    """Uploading a blob or a medium."""
+    MEDIA_STATE = "media-state"
+    """Asking whether an upload has been processed, or describing it."""
+    SESSION = "session"
+    """Making or renewing a session."""
+    ACCOUNT = "account"
+    """Reading about the account, the server or the bot."""
     PUBLISH = "publish"
     ANY = "any"
 

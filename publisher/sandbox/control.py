@@ -42,9 +42,12 @@ class SandboxControl:
     ) -> None:
         """Add one rule: the next ``times`` requests that fit, after ``after``, are treated so.
 
-        ``endpoint``: feed, photos, videos, list, read, delete, publish (whatever publishes), any.
-        ``times`` None: for ever. ``match``: part of the text. ``error``: parts of the error to
-        replace, ``code``, ``error_subcode``, ``message``, ``status``.
+        ``page``: id of an account of any platform. ``endpoint``: feed, photos, videos (Graph);
+        post, media, media-state, session, account (the others); list, read, delete, publish
+        (whatever publishes), any. ``times`` None: for ever. ``match``: part of the text.
+        ``error``: parts of the error to replace: ``status`` and members of the platform's body,
+        such as ``code``, ``error_subcode``, ``message`` (Graph), ``error``, ``message`` (Bluesky),
+        ``error`` (Mastodon), ``description``, ``parameters`` (Telegram).
         """
         self.plan([{
             "behaviour": str(behaviour), "page": page, "endpoint": endpoint, "times": times,
@@ -83,7 +86,7 @@ class SandboxControl:
         self._call("POST", "chaos", given)
 
     def add_pages(self, pages: int | Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-        """Add pages ``{"id", "name", "token", "application"}``, or 101 up to 100 + a number.
+        """Add Facebook Pages ``{"id", "name", "token", "application"}``, or 101 to 100 + a number.
 
         Returns id, name and token of each.
         """
@@ -92,8 +95,74 @@ class SandboxControl:
         return made
 
     def pages(self) -> list[dict[str, Any]]:
-        """Return the pages there are."""
+        """Return the Facebook Pages there are."""
         shown: list[dict[str, Any]] = self._call("GET", "pages")
+        return shown
+
+    def add_account(self, platform: str, **details: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Add an account (or change the one of that id) and return it with its token.
+
+        ``platform``: bluesky, mastodon, telegram, graph. What is not given is made up:
+
+        - bluesky: ``id`` (a did), ``handle``, ``token`` (the app password), ``name``
+        - mastodon: ``id``, ``username``, ``token``, ``name``
+        - telegram: ``id`` (-100…), ``username`` (without @), ``token`` (the bot's, which may be
+          that of other channels), ``name``, ``status`` (administrator, left, kicked),
+          ``can_post_messages``, ``can_delete_messages``
+
+        The answer holds ``platform``, ``id``, ``name``, ``token`` and the details. The ``id`` is
+        the ``page`` of every other method here.
+        """
+        given = {"platform": platform, **details}
+        made: list[dict[str, Any]] = self._call("POST", "accounts", given)
+        return made[0]
+
+    def add_accounts(self, platform: str, count: int) -> list[dict[str, Any]]:
+        """Have at least ``count`` made-up accounts; return the first so many with their tokens."""
+        given = {"platform": platform, "count": count}
+        made: list[dict[str, Any]] = self._call("POST", "accounts", given)
+        return made
+
+    def accounts(self, platform: str | None = None) -> list[dict[str, Any]]:
+        """Return the accounts there are, of one platform or all; tokens of made-up ones too."""
+        query = "" if platform is None else "?" + urlencode({"platform": platform})
+        shown: list[dict[str, Any]] = self._call("GET", f"accounts{query}")
+        return shown
+
+    def texts(self, page: str) -> list[str]:
+        """Return the texts on an account as they were sent, newest first."""
+        return [post["message"] for post in self.posts(page)]
+
+    def bluesky(self, page: str | None = None, **settings: float) -> dict[str, Any]:
+        """Set how sessions live, for one did or for all; return what holds then.
+
+        ``access_for``, ``refresh_for``: seconds that tokens made from now on are good for;
+        ``refresh_grace_for``: seconds that a used refresh token can be used again.
+        """
+        return self._configure("bluesky", page, settings)
+
+    def expire_sessions(self, page: str) -> None:
+        """Let every access token of a did expire now; refresh tokens stay good."""
+        self._configure("bluesky", page, {"expire": True})
+
+    def mastodon(self, page: str | None = None, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Set what kind of server it is, for one account or for all; return what holds then.
+
+        ``server``: mastodon, pleroma, akkoma, gotosocial, hollo, takahe, pixelfed: sets
+        ``version``, ``max_characters`` and ``keys`` as that server has them; each can be given by
+        itself as well. ``keys``: what an ``Idempotency-Key`` does, see ``mastodon.settings``:
+        honoured, ignored, unlocked, late, replay-500, cached. ``keys_for``: seconds a key is kept;
+        ``late_by``: seconds until a key is known (late); ``race_for``: seconds between looking a
+        key up and storing it (unlocked); ``processing_for``: seconds until an upload is processed;
+        ``quirks``: names out of ``mastodon.settings.Quirk``. ``server="mastodon"`` sets all back.
+        """
+        return self._configure("mastodon", page, settings)
+
+    def _configure(
+        self, platform: str, page: str | None, settings: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        given = {"platform": platform, "page": page, **settings}
+        shown: dict[str, Any] = self._call("POST", "configure", given)
         return shown
 
     def foreign_post(
@@ -130,7 +199,10 @@ class SandboxControl:
         return shown
 
     def revoke(self, page: str, subcode: int = 463) -> None:
-        """Make a page's token bad: 463 expired, 460 password changed, 458 app removed."""
+        """Make a page's token bad; Graph: 463 expired, 460 password changed, 458 app removed.
+
+        Bluesky: the app password and every session; Telegram: the bot, in all its channels.
+        """
         self._call("POST", "revoke", {"page": page, "subcode": subcode})
 
     def restore(self, page: str) -> None:
@@ -138,7 +210,7 @@ class SandboxControl:
         self._call("POST", "revoke", {"page": page, "subcode": None})
 
     def delay(self, ms: float) -> None:
-        """Let every answer under Graph wait so many milliseconds."""
+        """Let every answer of a platform wait so many milliseconds."""
         self._call("POST", "delay", {"ms": ms})
 
     def usage(self, percent: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -28,6 +28,8 @@ class Form:
     params: dict[str, Any]
     """Strings, and from a JSON body whatever it held."""
     files: dict[str, bytes]
+    repeated: dict[str, list[str]] = field(default_factory=dict)
+    """``name[]=…``, as often as it came, by the name without brackets; not from a JSON body."""
 
     def text(self, name: str) -> str:
         """Return a parameter as text, empty when it is not there."""
@@ -65,12 +67,14 @@ class Form:
 def read(head: Head, body: bytes) -> Form:
     """Read the parameters of a call. Raises ``UnreadableForm``."""
     try:
-        params: dict[str, Any] = dict(_pairs(head.query))
+        pairs = _pairs(head.query)
+        params: dict[str, Any] = dict(pairs)
         files: dict[str, bytes] = {}
         content_type = head.headers.get("content-type", "")
         if content_type.startswith("multipart/form-data"):
             fields, files = _multipart(content_type, body)
-            params |= fields
+            pairs += fields
+            params |= dict(fields)
         elif content_type.startswith("application/json"):
             data = json.loads(body) if body else {}
             if not isinstance(data, dict):
@@ -78,16 +82,22 @@ def read(head: Head, body: bytes) -> Form:
                 raise UnreadableForm(reason)
             params |= data
         elif body:
-            params |= _pairs(body.decode())
+            fields = _pairs(body.decode())
+            pairs += fields
+            params |= dict(fields)
         json.dumps(params, ensure_ascii=False).encode()  # lone surrogates are no text
     except ValueError as error:
         reason = f"The parameters cannot be read: {error}."
         raise UnreadableForm(reason) from None
-    return Form(params, files)
+    repeated: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name.endswith("[]"):
+            repeated.setdefault(name.removesuffix("[]"), []).append(value)
+    return Form(params, files, repeated)
 
 
-def _pairs(text: str) -> dict[str, str]:
-    return dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return parse_qsl(text, keep_blank_values=True, errors="strict")
 
 
 def _json(text: str) -> Any:  # noqa: ANN401
@@ -98,12 +108,12 @@ def _json(text: str) -> Any:  # noqa: ANN401
         raise UnreadableForm(reason) from None
 
 
-def _multipart(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
+def _multipart(content_type: str, body: bytes) -> tuple[list[tuple[str, str]], dict[str, bytes]]:
     found = _BOUNDARY.search(content_type)
     if found is None:
         reason = "The multipart body names no boundary."
         raise UnreadableForm(reason)
-    fields: dict[str, str] = {}
+    fields: list[tuple[str, str]] = []
     files: dict[str, bytes] = {}
     mark = b"\r\n--" + (found[1] or found[2]).encode()
     # The first boundary has no line before it; with one added, all are alike.
@@ -118,5 +128,5 @@ def _multipart(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str
         if _FILE_NAME.search(head.decode()):
             files[name[1]] = content
         else:
-            fields[name[1]] = content.decode()
+            fields.append((name[1], content.decode()))
     return fields, files

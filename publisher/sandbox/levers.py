@@ -9,14 +9,7 @@ from urllib.parse import parse_qs
 
 from publisher.sandbox import log
 from publisher.sandbox.behaviours import Behaviour
-from publisher.sandbox.pages import (
-    APPLICATION,
-    APPLICATION_NAME,
-    Page,
-    Post,
-    to_fact,
-    token_hash,
-)
+from publisher.sandbox.pages import Page, Post, to_fact
 from publisher.sandbox.plan import Chaos, Rule
 from publisher.sandbox.platform import FOREIGN_APPLICATION, FOREIGN_NAME
 from publisher.sandbox.wire import Answer
@@ -82,27 +75,82 @@ def _set_chaos(platform: Platform, given: Any) -> Any:  # noqa: ANN401
 def _add_pages(platform: Platform, given: Any) -> Any:  # noqa: ANN401
     """Add a list of pages, or so many made-up ones (``{"count": n}``); return their tokens."""
     if isinstance(given, dict) and "count" in given:
-        made = platform.add_default_pages(int(given["count"]))
+        made = platform.add_default_pages("graph", int(given["count"]))
     else:
-        made = [_page(item) for item in (given if isinstance(given, list) else [given])]
+        graph = platform.dialects["graph"]
+        items = given if isinstance(given, list) else [given]
+        made = [graph.account({**item, "id": item["id"]}, 0) for item in items]
         platform.add_pages(page for page, _ in made)
     return [{"id": page.id, "name": page.name, "token": token} for page, token in made]
 
 
-def _page(given: dict[str, Any]) -> tuple[Page, str]:
-    page = str(given["id"])
-    if not page.isdigit():
-        reason = "The id of a page is digits."
+def _add_account(platform: Platform, given: Any) -> Any:  # noqa: ANN401
+    """Add one account of a platform, or so many made-up ones; return them with their tokens.
+
+    An account that is there already is changed.
+    """
+    about = dict(given)
+    name = _platform(platform, about.pop("platform"))
+    if "count" in about:
+        return [_account(*it) for it in platform.add_default_pages(name, int(about["count"]))]
+    with platform.lock:
+        number = len(platform.state.of(name)) + 1
+        page, token = platform.dialects[name].account(about, number)
+        platform.add_pages([page])
+    return [_account(page, token)]
+
+
+def _account(page: Page, token: str) -> dict[str, Any]:
+    return {
+        "platform": page.platform, "id": page.id, "name": page.name, "token": token, **page.details,
+    }  # fmt: skip
+
+
+def _platform(platform: Platform, name: str) -> str:
+    if name not in platform.dialects:
+        reason = f"There is no platform {name!r}. There are: {', '.join(platform.dialects)}."
         raise ValueError(reason)
-    token = str(given.get("token") or f"sandbox-token-{page}")
-    application = str(given.get("application") or APPLICATION)
-    name = str(given.get("application_name") or APPLICATION_NAME)
-    return Page(page, str(given.get("name") or page), token_hash(token), application, name), token
+    return name
+
+
+def _show_accounts(platform: Platform, given: Any) -> Any:  # noqa: ANN401
+    """Show the accounts there are; a token only where it is a made-up one."""
+    wanted = given.get("platform")
+    names = list(platform.dialects) if wanted is None else [_platform(platform, wanted)]
+    return [
+        {
+            "platform": page.platform, "id": page.id, "name": page.name, **page.details,
+            "revoked_subcode": page.revoked_subcode, "token": _default_token(platform, page),
+        }
+        for name in names
+        for page in platform.state.of(name)
+    ]  # fmt: skip
+
+
+def _default_token(platform: Platform, page: Page) -> str | None:
+    dialect = platform.dialects[page.platform]
+    for number in range(1, len(platform.state.of(page.platform)) + 1):
+        made, token = dialect.default_account(number)
+        if made.id == page.id and made.token_sha256 == page.token_sha256:
+            return token
+    return None
+
+
+def _configure(platform: Platform, given: Any) -> Any:  # noqa: ANN401
+    """Change how a platform treats one account (``page``) or all; show what holds then."""
+    about = dict(given)
+    dialect = platform.dialects[_platform(platform, about.pop("platform"))]
+    page = about.pop("page", None)
+    with platform.lock:
+        if page is not None and platform.state.pages[str(page)].platform != dialect.name:
+            reason = f"{page} is no account of {dialect.name}."
+            raise ValueError(reason)
+        return dialect.configure(None if page is None else str(page), about)
 
 
 def _show_pages(platform: Platform, _given: Any) -> Any:  # noqa: ANN401
     with platform.lock:
-        pages = list(platform.state.pages.values())
+        pages = platform.state.of("graph")
     return [
         {"id": page.id, "name": page.name, "revoked_subcode": page.revoked_subcode}
         for page in pages
@@ -151,11 +199,16 @@ def _summarise(platform: Platform, _given: Any) -> Any:  # noqa: ANN401
 
 
 def _revoke(platform: Platform, given: Any) -> Any:  # noqa: ANN401
-    """Revoke a page's token with a subcode (463 expired), or make it good again (null)."""
+    """Revoke a page's token with a subcode (463 expired), or make it good again (null).
+
+    A bot's token is one for all its channels, so all of them lose it.
+    """
     with platform.lock:
-        page = platform.state.pages[str(given["page"])]
-    subcode = given.get("subcode", 463)
-    platform.add_pages([replace(page, revoked_subcode=None if subcode is None else int(subcode))])
+        held = platform.state.by_token[platform.state.pages[str(given["page"])].token_sha256]
+        pages = list(held.values())
+    given_subcode = given.get("subcode", 463)
+    subcode = None if given_subcode is None else int(given_subcode)
+    platform.add_pages(replace(page, revoked_subcode=subcode) for page in pages)
     return {}
 
 
@@ -186,6 +239,9 @@ _LEVERS: dict[tuple[str, str], Callable[[Platform, Any], Any]] = {
     ("POST", "chaos"): _set_chaos,
     ("GET", "pages"): _show_pages,
     ("POST", "pages"): _add_pages,
+    ("GET", "accounts"): _show_accounts,
+    ("POST", "accounts"): _add_account,
+    ("POST", "configure"): _configure,
     ("GET", "posts"): _show_posts,
     ("POST", "posts"): _post_foreign,
     ("DELETE", "posts"): _take_down,

@@ -15,7 +15,7 @@ from publisher.sandbox.journal import facts
 from publisher.sandbox.pages import Media, post_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from publisher.sandbox.journal import Fact
@@ -44,7 +44,7 @@ class LoggedPost:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request under Graph and what became of it."""
+    """A request to a platform and what became of it."""
 
     id: str
     at: datetime
@@ -64,9 +64,11 @@ class LoggedRequest:
     status: int | None = None
     """Status of the answer, or None when none was to be sent."""
     code: int | None = None
-    """Graph's error code in the answer, also of one that was false."""
+    """The platform's own error code, where it is a number, also of one that was false."""
     answer: str | None = None
     """``sent``, ``spoiled`` or ``lost``; None when the sandbox died before it was decided."""
+    repeats: str | None = None
+    """Id of an older post that the platform knew this request to repeat, by the sender's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,31 +110,15 @@ def read(directory: Path) -> SandboxLog:
 class _Reader:
     posts: dict[str, LoggedPost] = field(default_factory=dict)
     requests: dict[str, LoggedRequest] = field(default_factory=dict)
-    media: list[Media] = field(default_factory=list)
+    media: dict[str, Media] = field(default_factory=dict)
     promised: dict[str, None] = field(default_factory=dict)
     count: int = 0
 
     def read(self, lines: Iterable[Fact]) -> None:
         for fact in lines:
             self.count += 1
-            match fact["fact"]:
-                case "request":
-                    self._request(fact)
-                case "stored":
-                    self._stored(fact)
-                case "promised":
-                    self.promised[fact["request"]] = None
-                case "deleted":
-                    self._change(fact["post"], deleted_at=_time(fact["at"]))
-                case "flipped":
-                    self._change(fact["post"], is_published=True)
-                case "media":
-                    self.media.append(Media(**fact["media"]))
-                case "answer":
-                    request = self.requests[fact["request"]]
-                    self.requests[request.id] = replace(
-                        request, status=fact["status"], code=fact["code"], answer=fact["answer"]
-                    )
+            if take := _TAKE.get(fact["fact"]):
+                take(self, fact)
 
     def log(self) -> SandboxLog:
         ever = tuple(post for post in self.posts.values() if post.is_published)
@@ -140,19 +126,22 @@ class _Reader:
             posts=tuple(post for post in ever if post.deleted_at is None),
             ever_posted=ever,
             requests=tuple(self.requests.values()),
-            media=tuple(self.media),
+            media=tuple(self.media.values()),
             promised=tuple(self.promised),
             facts=self.count,
         )
 
-    def _request(self, fact: Fact) -> None:
+    def take_request(self, fact: Fact) -> None:
         known = {key: fact[key] for key in _REQUEST_KEYS}
         self.requests[fact["request"]] = LoggedRequest(
             id=fact["request"], at=_time(fact["at"]), media=tuple(fact["media"]), **known
         )
 
-    def _stored(self, fact: Fact) -> None:
+    def take_stored(self, fact: Fact) -> None:
         post = post_from(fact["post"])
+        if earlier := self.posts.pop(post.id, None):
+            # A post that was taken down is put back under its old id: once more on the page.
+            self.posts[f"{post.id} ({len(self.posts)})"] = earlier
         self.posts[post.id] = LoggedPost(
             post.id, post.page, post.endpoint, post.message, post.link, post.media,
             _time(post.created_at), post.application, post.request, post.foreign,
@@ -163,9 +152,49 @@ class _Reader:
             self.requests[request.id] = replace(request, posts=(*request.posts, post.id))
             self.promised.pop(request.id, None)
 
+    def take_repeated(self, fact: Fact) -> None:
+        if request := self.requests.get(fact["request"]):
+            self.requests[request.id] = replace(request, repeats=fact["post"])
+        self.promised.pop(fact["request"], None)
+
+    def take_promised(self, fact: Fact) -> None:
+        self.promised[fact["request"]] = None
+
+    def take_edited(self, fact: Fact) -> None:
+        post = post_from(fact["post"])
+        self._change(post.id, message=post.message, link=post.link)
+
+    def take_deleted(self, fact: Fact) -> None:
+        self._change(fact["post"], deleted_at=_time(fact["at"]))
+
+    def take_flipped(self, fact: Fact) -> None:
+        self._change(fact["post"], is_published=True)
+
+    def take_media(self, fact: Fact) -> None:
+        self.media[fact["media"]["id"]] = Media(**fact["media"])
+
+    def take_answer(self, fact: Fact) -> None:
+        request = self.requests[fact["request"]]
+        self.requests[request.id] = replace(
+            request, status=fact["status"], code=fact["code"], answer=fact["answer"]
+        )
+
     def _change(self, post_id: str, **changes: object) -> None:
         self.posts[post_id] = replace(self.posts[post_id], **changes)  # type: ignore[arg-type]
 
+
+_TAKE: dict[str, Callable[[_Reader, Fact], None]] = {
+    "request": _Reader.take_request,
+    "stored": _Reader.take_stored,
+    "promised": _Reader.take_promised,
+    "repeated": _Reader.take_repeated,
+    "edited": _Reader.take_edited,
+    "deleted": _Reader.take_deleted,
+    "flipped": _Reader.take_flipped,
+    "media": _Reader.take_media,
+    "answer": _Reader.take_answer,
+}
+"""What a fact changes; facts of other names are only reports."""
 
 _REQUEST_KEYS = (
     "method", "path", "page", "endpoint", "publishes", "message", "link",

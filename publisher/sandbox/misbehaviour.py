@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from publisher.sandbox import refusals
 from publisher.sandbox.behaviours import Behaviour
+from publisher.sandbox.dialect import C, Complaint
 from publisher.sandbox.wire import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
-    from publisher.sandbox.calls import Call
+    from publisher.sandbox.dialect import Dialect
     from publisher.sandbox.plan import Treatment
-    from publisher.sandbox.refusals import Refusal
     from publisher.sandbox.wire import Connection
 
 BOMB_BYTES = 256 * 1024 * 1024
@@ -43,53 +42,39 @@ def outcome(behaviour: Behaviour) -> str:
     return "spoiled" if behaviour in SPOILED else "sent"
 
 
-def answer(call: Call, done: Treatment, true: Answer | None, older: str | None) -> Answer | None:
+def answer(call: C, done: Treatment, true: Answer | None, dialect: Dialect[C]) -> Answer | None:
     """Return the answer to give: ``true`` unless the behaviour puts another in its place.
 
-    ``true`` is None where nothing was done; ``older`` is the id of an older post. None: there is
-    no answer to give.
+    ``true`` is None where nothing was done. None: there is no answer to give.
     """
-    if refuse := _REFUSALS.get(done.behaviour):
-        return refuse().answer(call.request, _error(done), **_limit_headers(call, done))
+    if complaint := _COMPLAINTS.get(done.behaviour):
+        return dialect.complain(complaint, call, done)
     match done.behaviour:
         case Behaviour.ACCEPT_AND_502 | Behaviour.ACCEPT_AND_504:
             return _gateway(done.behaviour)
         case Behaviour.ANSWER_WITHOUT_ID:
-            return Answer.of_json({"success": True})
-        case Behaviour.OLDER_ID:
-            return Answer.of_json({"id": older})
+            return dialect.without_id()
         case Behaviour.REDIRECT_307:
-            return Answer(307, b"", headers={"Location": f"{call.path}?redirected=1"})
+            # Relative to the address that was asked, so that no path (it may hold a token) has to
+            # be remembered for it.
+            return Answer(307, b"", headers={"Location": "?redirected=1"})
         case _:
             return true
 
 
-_REFUSALS: dict[Behaviour, Callable[[], Refusal]] = {
-    Behaviour.ACCEPT_AND_500: refusals.unknown_error,
-    Behaviour.FAIL_500: refusals.unknown_error,
-    Behaviour.ACCEPT_AND_LIMIT: refusals.limit_reached,
-    Behaviour.REFUSE_LIMITED: refusals.limit_reached,
-    Behaviour.REFUSE_429: refusals.limit_reached,
-    Behaviour.REFUSE_429_RETRY_AFTER: refusals.limit_reached,
-    Behaviour.ACCEPT_AND_REFUSE: lambda: refusals.invalid_parameter("Invalid parameter"),
-    Behaviour.REFUSE_INVALID: lambda: refusals.invalid_parameter("Invalid parameter"),
-    Behaviour.REFUSE_TOKEN: lambda: refusals.bad_token(463),
-    Behaviour.REFUSE_DUPLICATE: refusals.duplicate,
-    Behaviour.REFUSE_DUPLICATE_FALSELY: refusals.duplicate,
+_COMPLAINTS = {
+    Behaviour.ACCEPT_AND_500: Complaint.BROKEN,
+    Behaviour.FAIL_500: Complaint.BROKEN,
+    Behaviour.ACCEPT_AND_LIMIT: Complaint.LIMITED,
+    Behaviour.REFUSE_LIMITED: Complaint.LIMITED,
+    Behaviour.REFUSE_429: Complaint.LIMITED,
+    Behaviour.REFUSE_429_RETRY_AFTER: Complaint.LIMITED,
+    Behaviour.ACCEPT_AND_REFUSE: Complaint.INVALID,
+    Behaviour.REFUSE_INVALID: Complaint.INVALID,
+    Behaviour.REFUSE_TOKEN: Complaint.TOKEN,
+    Behaviour.REFUSE_DUPLICATE: Complaint.DUPLICATE,
+    Behaviour.REFUSE_DUPLICATE_FALSELY: Complaint.DUPLICATE,
 }
-
-
-def _error(done: Treatment) -> dict[str, Any]:
-    too_many = (Behaviour.REFUSE_429, Behaviour.REFUSE_429_RETRY_AFTER)
-    return ({"status": 429} if done.behaviour in too_many else {}) | dict(done.error)
-
-
-def _limit_headers(call: Call, done: Treatment) -> dict[str, str]:
-    if done.behaviour in (Behaviour.ACCEPT_AND_LIMIT, Behaviour.REFUSE_LIMITED):
-        return refusals.usage_headers(call.route.page, 100, done.seconds)
-    if done.behaviour is Behaviour.REFUSE_429_RETRY_AFTER:
-        return {"Retry-After": str(round(done.seconds))}
-    return {}
 
 
 def deliver(

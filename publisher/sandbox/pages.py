@@ -1,13 +1,17 @@
-"""The pages and what is on them: built from the facts of the log, live and after a restart."""
+"""The pages and what is on them: built from the facts of the log, live and after a restart.
+
+A *page* is an account of any of the platforms: a Facebook Page, a Bluesky repository, a Mastodon
+account, a Telegram channel. Posts stand on pages.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
 from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
-from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,12 +31,17 @@ class Page:
     """A page and who may post on it. Of its token only the SHA-256 is kept."""
 
     id: str
+    """Unique over all platforms."""
     name: str
     token_sha256: str
     application: str = APPLICATION
     application_name: str = APPLICATION_NAME
     revoked_subcode: int | None = None
-    """Set when the token is no longer good: 463 expired, 460 password changed, …"""
+    """Set when the token is no longer good; Graph: 463 expired, 460 password changed, …"""
+    platform: str = "graph"
+    """The dialect its platform speaks."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """What only its platform knows: a handle, a user name, a bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +64,15 @@ class Post:
     is_published: bool = True
     readable: bool = True
     client_mutation_id: str | None = None
+    serial: int | None = None
+    """The post's number, where its id does not end in one."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """What only its platform knows: a record, a visibility, message ids."""
 
     @property
     def number(self) -> int:
-        """The part of the id after the page: unique for ever, and growing."""
-        return int(self.id.rpartition("_")[2])
+        """A number that grows from post to post of a page; Graph: the id after the page."""
+        return int(self.id.rpartition("_")[2]) if self.serial is None else self.serial
 
     @property
     def place(self) -> Place:
@@ -82,6 +95,10 @@ class Media:
     caption: str = ""
     post: str | None = None
     """The post it makes by itself; photos of a feed post name none."""
+    name: str | None = None
+    """What its platform calls it, where that is not the id: a CID, a file id."""
+    ready_at: float | None = None
+    """When it will have been processed; None: it is."""
 
 
 def token_hash(token: str) -> str:
@@ -89,17 +106,12 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def default_page(number: int) -> tuple[Page, str]:
-    """Return the page 100 + ``number`` with its token: 101 is Page A, 102 Page B."""
-    page = str(100 + number)
-    token = f"sandbox-token-{page}"
-    letter = ascii_uppercase[number - 1] if number <= len(ascii_uppercase) else page
-    return Page(page, f"Page {letter}", token_hash(token)), token
-
-
 @dataclass(slots=True)
 class Pages:
-    """Everything that is true on the platform now. Not locked: the caller holds a lock."""
+    """Everything that is true on the platforms now. Not locked: who changes it holds a lock.
+
+    Pages are looked up without one, before a request is read.
+    """
 
     pages: dict[str, Page] = field(default_factory=dict)
     posts: dict[str, Post] = field(default_factory=dict)
@@ -108,10 +120,19 @@ class Pages:
     deleted: dict[str, float] = field(default_factory=dict)
     promised: dict[str, tuple[float, Post]] = field(default_factory=dict)
     """Posts that will appear later, by request, with their due time."""
-    by_token: dict[str, Page] = field(default_factory=dict)
+    by_token: dict[str, dict[str, Page]] = field(default_factory=dict)
+    """SHA-256 of a token → the pages it is for, by id; a bot may have several."""
     walls: dict[str, list[Place]] = field(default_factory=dict)
     texts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(page, message) of posts that are on their page, counted."""
+    named: dict[tuple[str, str], Media] = field(default_factory=dict)
+    """(page, name) → the media last uploaded under that name."""
+    keyed: dict[tuple[str, str], list[tuple[str, float]]] = field(default_factory=dict)
+    """(page, the sender's own key) → posts made with it, and when; deleted ones too."""
+    attached: dict[str, str] = field(default_factory=dict)
+    """Media → the post that holds it."""
+    serials: Counter[str] = field(default_factory=Counter)
+    """Page → the highest number a post of it ever had."""
     last_number: int = 0
 
     def next_number(self) -> int:
@@ -131,15 +152,19 @@ class Pages:
             case "page":
                 self._set_page(Page(**fact["page"]))
             case "media":
-                media = Media(**fact["media"])
-                self.media[media.id] = media
-                self.last_number = max(self.last_number, int(media.id))
+                self._add_media(Media(**fact["media"]))
             case "stored":
                 self._store(post_from(fact["post"]))
             case "promised":
                 post = post_from(fact["post"])
                 self.promised[fact["request"]] = (fact["due"], post)
+                # Its number is kept for it where an id was given out already; where a platform
+                # numbers the posts of a page, it gets one when it lands.
                 self.last_number = max(self.last_number, post.number)
+            case "repeated":
+                self.promised.pop(fact["request"], None)
+            case "edited":
+                self._edit(post_from(fact["post"]))
             case "deleted":
                 self._delete(fact["post"], fact.get("at", time.time()))
             case "flipped":
@@ -164,21 +189,55 @@ class Pages:
         for index in range(end - 1, start - 1, -1):
             yield self.posts[places[index][2]]
 
+    def holders(self, token: str, platform: str) -> list[Page]:
+        """Return the pages of a platform that a token is for."""
+        held = self.by_token.get(token_hash(token), {})
+        return [page for page in list(held.values()) if page.platform == platform]
+
+    def holder(self, token: str, platform: str) -> Page | None:
+        """Return the page a token is for, where a token has but one."""
+        return next(iter(self.holders(token, platform)), None)
+
+    def of(self, platform: str) -> list[Page]:
+        """Return the pages of a platform."""
+        return [page for page in list(self.pages.values()) if page.platform == platform]
+
     def _set_page(self, page: Page) -> None:
         if old := self.pages.get(page.id):
-            self.by_token.pop(old.token_sha256, None)
+            self.by_token[old.token_sha256].pop(page.id)
         self.pages[page.id] = page
-        self.by_token[page.token_sha256] = page
+        self.by_token.setdefault(page.token_sha256, {})[page.id] = page
         self.walls.setdefault(page.id, [])
+
+    def _add_media(self, media: Media) -> None:
+        self.media[media.id] = media
+        self.last_number = max(self.last_number, int(media.id))
+        if media.name is not None:
+            self.named[(media.page, media.name)] = media
 
     def _store(self, post: Post) -> None:
         self.posts[post.id] = post
-        self.last_number = max(self.last_number, post.number)
+        self.attached.update(dict.fromkeys(post.media, post.id))
+        if post.client_mutation_id is not None:
+            key = (post.page, post.client_mutation_id)
+            self.keyed.setdefault(key, []).append((post.id, post.created_at))
+        self._count(post)
         if post.request and not post.foreign:
             self.promised.pop(post.request, None)
         if post.is_published:
             insort(self.walls[post.page], post.place)
             self.texts[(post.page, post.message)] += 1
+
+    def _count(self, post: Post) -> None:
+        self.serials[post.page] = max(self.serials[post.page], post.number)
+        self.last_number = max(self.last_number, post.number)
+
+    def _edit(self, post: Post) -> None:
+        """Change what a post says; where it stands stays."""
+        old = self.posts[post.id]
+        self.texts[(old.page, old.message)] -= 1
+        self.texts[(post.page, post.message)] += 1
+        self.posts[post.id] = post
 
     def _delete(self, post_id: str, at: float) -> None:
         post = self.posts.pop(post_id)
@@ -192,6 +251,18 @@ class Pages:
         post = self.posts[post_id]
         if not post.is_published:
             self._store(replace(post, is_published=True))
+
+
+def cursor(at: Place) -> str:
+    """Write a place in a listing as an opaque word."""
+    text = f"{at[0]!r} {at[1]} {at[2]}"
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def place(word: str) -> Place:
+    """Read what ``cursor`` wrote. Raises ``ValueError`` when it is something else."""
+    at, number, post = base64.urlsafe_b64decode(word.encode()).decode().split(" ")
+    return (float(at), int(number), post)
 
 
 def post_from(data: dict[str, Any]) -> Post:

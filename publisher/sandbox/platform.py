@@ -1,4 +1,4 @@
-"""The platform as a whole: pages, log, plan, and the one lock under which facts come true."""
+"""The platforms as one: pages, log, plan, and the one lock under which facts come true."""
 
 from __future__ import annotations
 
@@ -8,35 +8,44 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from publisher.sandbox import calls, listing, publishing
-from publisher.sandbox.behaviours import Behaviour, Endpoint
+from publisher.sandbox.behaviours import Behaviour
 from publisher.sandbox.journal import Journal, facts, sync_folder
-from publisher.sandbox.pages import Pages, Post, default_page, to_fact
+from publisher.sandbox.pages import Pages, Post, to_fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from publisher.sandbox.calls import Call
+    from publisher.sandbox.dialect import Asked, Dialect
     from publisher.sandbox.journal import Fact
     from publisher.sandbox.pages import Page
     from publisher.sandbox.plan import Plan, Treatment
-    from publisher.sandbox.publishing import Acceptance, Upload
 
 FOREIGN_APPLICATION = "900000000000009"
 FOREIGN_NAME = "Someone else"
 
 
 class Platform:
-    """State, log and plan of one sandbox. Raises ``JournalInUse`` when the log has a writer."""
+    """State, log and plan of one sandbox. Raises ``JournalInUse`` when the log has a writer.
+
+    ``counts``: by the name of a dialect, how many made-up accounts there are at least.
+    """
 
     def __init__(
-        self, directory: Path, plan: Plan, *, pages: int = 2, fsync: bool = True, delay: float = 0
+        self,
+        directory: Path,
+        plan: Plan,
+        dialects: Iterable[Dialect[Any]],
+        *,
+        counts: dict[str, int],
+        fsync: bool = True,
+        delay: float = 0,
     ) -> None:
         self.directory = directory
         self.plan = plan
+        self.dialects = {dialect.name: dialect for dialect in dialects}
         self.delay = delay
-        """Seconds before every answer under Graph."""
+        """Seconds before every answer of a platform."""
         self.usage_percent: int | None = None
         """Set: every answer says so much of the rate limit is used."""
         self.base = ""
@@ -53,9 +62,11 @@ class Platform:
         number = self.state.next_number()
         wait = self.record({"fact": "started", "number": number, "pid": os.getpid()})
         wait()
-        self.add_default_pages(pages)
-        for due, post in self.state.promised.values():
-            self._store_later(post, due)
+        for name, count in counts.items():
+            self.add_default_pages(name, count)
+        # A copy: what is due already is stored, and no longer promised, while this goes on.
+        for request, (due, post) in list(self.state.promised.items()):
+            self._store_later(post, request, due)
 
     def record(self, *new: Fact) -> Callable[[], object]:
         """Make facts true and queue them for the log; call the result to wait for the disk."""
@@ -71,22 +82,29 @@ class Platform:
         self._journal.close()
 
     def add_pages(self, pages: Iterable[Page]) -> None:
-        """Add pages, or change those there are. One that is as it was makes no new fact."""
+        """Add pages, or change those there are. One that is as it was makes no new fact.
+
+        Raises ``ValueError`` for an id that an account of another platform has.
+        """
         with self.lock:
-            new: list[Fact] = [
-                {"fact": "page", "page": to_fact(page)}
-                for page in pages
-                if self.state.pages.get(page.id) != page
-            ]
+            new: list[Fact] = []
+            for page in pages:
+                old = self.state.pages.get(page.id)
+                if old is not None and old.platform != page.platform:
+                    reason = f"{page.id} is an account of {old.platform}."
+                    raise ValueError(reason)
+                if old != page:
+                    new.append({"fact": "page", "page": to_fact(page)})
             if new:
                 self.record(*new)()
 
-    def add_default_pages(self, count: int) -> list[tuple[Page, str]]:
-        """Have the pages 101 to 100 + ``count``; return them with their tokens.
+    def add_default_pages(self, platform: str, count: int) -> list[tuple[Page, str]]:
+        """Have the first ``count`` made-up accounts of a platform; return them with their tokens.
 
         One that is there stays as it is: a token revoked before a restart is revoked after it.
         """
-        made = [default_page(number) for number in range(1, count + 1)]
+        dialect = self.dialects[platform]
+        made = [dialect.default_account(number) for number in range(1, count + 1)]
         with self.lock:
             self.add_pages(page for page, _ in made if page.id not in self.state.pages)
         return made
@@ -98,13 +116,13 @@ class Platform:
     ) -> Post:  # fmt: skip
         """Put someone else's post on a page. Raises ``KeyError`` for an unknown page."""
         with self.lock:
-            post = Post(
-                id=f"{self.state.pages[page].id}_{self.state.next_number()}", page=page,
-                endpoint="feed", message=message, link=link, media=(),
+            dialect = self.dialect_of(page)
+            post = dialect.identify(Post(
+                id="", page=page, endpoint="feed", message=message, link=link, media=(),
                 created_at=time.time() if created_at is None else created_at,
                 application=application, application_name=application_name if application else None,
                 request=request, foreign=True,
-            )  # fmt: skip
+            ), self.state)  # fmt: skip
             wait = self.record({"fact": "stored", "post": to_fact(post)})
         wait()
         return post
@@ -115,104 +133,85 @@ class Platform:
             wait = self.record({"fact": "deleted", "post": self.state.posts[post].id, "by": by})
         wait()
 
-    def can(self, behaviour: Behaviour, call: Call) -> bool:
-        """Say whether a behaviour can be done to this call now."""
+    def dialect_of(self, page: str) -> Dialect[Any]:
+        """Return the dialect of a page's platform. Raises ``KeyError`` for an unknown page."""
+        return self.dialects[self.state.pages[page].platform]
+
+    def can(self, behaviour: Behaviour, asked: Asked, dialect: Dialect[Any]) -> bool:
+        """Say whether a behaviour can be done to this request now."""
         if behaviour is Behaviour.OLDER_ID:
-            return self.older_id(call) is not None
+            return self.older_post(asked) is not None
         if behaviour is Behaviour.REFUSE_DUPLICATE:
             with self.lock:
-                return self.state.texts[(call.route.page or "", call.message)] > 0
+                there = self.state.texts[(asked.page or "", asked.message)] > 0
+            return there and dialect.refuses_duplicates
+        if behaviour is Behaviour.REFUSE_DUPLICATE_FALSELY:
+            return dialect.refuses_duplicates
         return True
 
-    def older_id(self, call: Call) -> str | None:
-        """Return the id of the newest post on the page that the same application made."""
+    def older_post(self, asked: Asked) -> Post | None:
+        """Return the newest post on the page that the same application made."""
         with self.lock:
-            page = self.state.pages.get(call.route.page or "")
+            page = self.state.pages.get(asked.page or "")
             if page is None:
                 return None
-            return next(
-                (
-                    post.id
-                    for post in self.state.wall(page.id)
-                    if post.application == page.application
-                ),
-                None,
-            )
+            wall = self.state.wall(page.id)
+            return next((post for post in wall if post.application == page.application), None)
 
-    def perform(self, call: Call, done: Treatment) -> dict[str, Any]:
-        """Do what a call asks, in the way ``done`` says, and return Graph's answer.
+    def publish(self, post: Post, done: Treatment, *before: Fact) -> None:
+        """Store a post that a request asked for, in the way ``done`` says; ``before`` come first.
 
-        Raises ``Refusal`` with nothing stored, ``UnreadableForm``. What was stored is queued for
-        the log; the caller waits for its own later fact.
+        Call it under the lock when the post was made of what is true now.
         """
-        with self.lock:
-            page = calls.caller(call, self.state)
-            if call.method == "GET":
-                return self._read(call, page, done)
-            acceptance = self._accept(call, page)
-            if acceptance.upload is None:
-                self._record(acceptance, call, done)
-                return acceptance.answer
-        self._keep(acceptance.upload)
-        self._record(acceptance, call, done)
-        return acceptance.answer
+        new = list(before)
+        if done.behaviour is Behaviour.UNREADABLE:
+            post = replace(post, readable=False)
+        if done.behaviour is Behaviour.ACCEPT_LATE and post.request is not None:
+            due = time.time() + done.seconds
+            new.append(
+                {"fact": "promised", "request": post.request, "due": due, "post": to_fact(post)}
+            )
+            self._store_later(post, post.request, due)
+        else:
+            new.append({"fact": "stored", "post": to_fact(post)})
+        if done.behaviour is Behaviour.REMOVE_AT_ONCE:
+            new.append({"fact": "deleted", "post": post.id, "by": "platform"})
+        self.record(*new)
 
-    def add_twin(self, call: Call) -> None:
-        """Let someone else post the text of a call."""
-        page = call.route.page or ""
+    def add_twin(self, asked: Asked, request: str) -> None:
+        """Let someone else post the text of a request."""
+        page = asked.page or ""
         if page in self.state.pages:
-            self.foreign_post(page, call.message, request=call.request)
+            self.foreign_post(page, asked.message, request=request)
+
+    def keep(self, media: str, content: bytes) -> None:
+        """Put the bytes of an upload on the disk, before the fact that it is there."""
+        with (self._media / media).open("wb") as file:
+            file.write(content)
+            if self._fsync:
+                file.flush()
+                os.fsync(file.fileno())
+        if self._fsync:
+            sync_folder(self._media)
 
     def content(self, media: str) -> bytes | None:
         """Return the bytes of an upload, None when there are none."""
         path = self._media / media
         return path.read_bytes() if media.isdigit() and path.exists() else None
 
-    def _read(self, call: Call, page: Page, done: Treatment) -> dict[str, Any]:
-        if call.route.node == "debug_token":
-            return listing.debug_token(call, self.state)
-        if call.route.endpoint is Endpoint.LIST:
-            return listing.list_posts(call, self.state, page, self.base, done)
-        return listing.read_node(call, self.state, page, self.base, done)
-
-    def _accept(self, call: Call, page: Page) -> Acceptance:
-        if call.route.endpoint is Endpoint.DELETE:
-            return publishing.delete(call, self.state, page)
-        if call.route.endpoint is Endpoint.READ:
-            return publishing.flip(call, self.state, page)
-        return publishing.create(call, self.state, page, self.base)
-
-    def _record(self, acceptance: Acceptance, call: Call, done: Treatment) -> None:
-        new, post = list(acceptance.facts), acceptance.post
-        if post is not None and done.behaviour is Behaviour.UNREADABLE:
-            new[-1] = {"fact": "stored", "post": to_fact(replace(post, readable=False))}
-        if post is not None and done.behaviour is Behaviour.REMOVE_AT_ONCE:
-            new.append({"fact": "deleted", "post": post.id, "by": "platform"})
-        if post is not None and done.behaviour is Behaviour.ACCEPT_LATE:
-            due = time.time() + done.seconds
-            new[-1] = {
-                "fact": "promised", "request": call.request, "due": due, "post": to_fact(post),
-            }  # fmt: skip
-            self._store_later(post, due)
-        if new:
-            self.record(*new)
-
-    def _store_later(self, post: Post, due: float) -> None:
-        timer = threading.Timer(max(0.0, due - time.time()), self._store_now, (post,))
+    def _store_later(self, post: Post, request: str, due: float) -> None:
+        wait = max(0.0, due - time.time())
+        timer = threading.Timer(wait, self._store_now, (post, request))
         timer.daemon = True
         timer.start()
 
-    def _store_now(self, post: Post) -> None:
-        if not self.stopping.is_set():
-            self.record({"fact": "stored", "post": to_fact(replace(post, created_at=time.time()))})
-
-    def _keep(self, upload: Upload) -> None:
-        if upload.content is None:
-            return
-        with (self._media / upload.media.id).open("wb") as file:
-            file.write(upload.content)
-            if self._fsync:
-                file.flush()
-                os.fsync(file.fileno())
-        if self._fsync:
-            sync_folder(self._media)
+    def _store_now(self, post: Post, request: str) -> None:
+        with self.lock:
+            if self.stopping.is_set():
+                return
+            post = replace(post, created_at=time.time())
+            landed = self.dialect_of(post.page).land(post, self.state)
+            if landed is None:
+                self.record({"fact": "repeated", "request": request, "post": post.id})
+            else:
+                self.record({"fact": "stored", "post": to_fact(landed)})

@@ -28,12 +28,13 @@ class SandboxProcess:
         self.control = SandboxControl(url)
 
     @classmethod
-    def start(
+    def start(  # noqa: PLR0913  one for each option of the command
         cls,
         log: Path,
         *,
         port: int = 0,
         pages: int = 2,
+        accounts: int = 1,
         chaos: str | None = None,
         triggers: bool = True,
         fsync: bool = True,
@@ -41,12 +42,16 @@ class SandboxProcess:
     ) -> Self:
         """Start one and wait until it is ready. Raises ``SandboxNotStarted``.
 
+        ``pages``: Facebook Pages, 101 and on; ``accounts``: so many of each other platform, see
+        ``SandboxControl.accounts``.
+
         ``log``: its directory; the same one again goes on where the last ended. ``chaos``:
         ``SEED`` or ``SEED:RATE``. What it writes to standard error is in ``log/stderr.txt``.
         """
         command = [
             sys.executable, "-m", "publisher.sandbox", "--port", str(port), "--log", str(log),
-            "--pages", str(pages), "--delay-ms", str(delay_ms), "--parent-pipe",
+            "--pages", str(pages), "--accounts", str(accounts), "--delay-ms", str(delay_ms),
+            "--parent-pipe",
         ]  # fmt: skip
         command += [] if chaos is None else ["--chaos", chaos]
         command += [] if triggers else ["--no-triggers"]

@@ -15,7 +15,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from publisher.sandbox import calls, exchange, levers, wall
+from publisher.sandbox import exchange, levers, wall
+from publisher.sandbox.dialects import spoken
 from publisher.sandbox.journal import JournalInUse
 from publisher.sandbox.plan import Plan
 from publisher.sandbox.platform import Platform
@@ -114,10 +115,11 @@ class Server:
     def _serve(self, conn: Connection, head: Head) -> None:
         if head.path.startswith("/_control/"):
             answer = levers.answer(head, conn.read_body(head), self._platform)
-        elif route := calls.route(head.method, head.path):
-            exchange.serve(conn, head, route, self._platform)
-            return
         else:
+            for dialect in self._platform.dialects.values():
+                if asked := dialect.route(head, self._platform.state):
+                    exchange.serve(conn, head, asked, dialect, self._platform)
+                    return
             conn.read_body(head)
             answer = wall.answer(head, self._platform)
         body = b"" if head.method == "HEAD" else answer.body
@@ -131,6 +133,7 @@ def serve(  # noqa: PLR0913  one for each option of the command
     port: int,
     log: Path,
     pages: int = 2,
+    accounts: int = 1,
     chaos: Chaos | None = None,
     triggers: bool = True,
     fsync: bool = True,
@@ -140,17 +143,19 @@ def serve(  # noqa: PLR0913  one for each option of the command
 ) -> int:
     """Run the sandbox until SIGTERM or SIGINT; return the process's exit code.
 
-    ``log`` is a directory. ``port`` 0 picks a free one. ``ready`` is called with the address;
-    unset, one line is printed. ``parent_pipe`` ends it when standard input ends, so that it does
-    not outlive the process that started it. 0: told to stop; 2: port or log in use, said on
-    standard error. Call it from the main thread: it sets signal handlers.
+    ``log`` is a directory. ``pages``, ``accounts``: how many Facebook Pages, and accounts of each
+    other platform, there are at least. ``port`` 0 picks a free one. ``ready`` is called with the
+    address; unset, one line is printed. ``parent_pipe`` ends it when standard input ends, so that
+    it does not outlive the process that started it. 0: told to stop; 2: port or log in use, said
+    on standard error. Call it from the main thread: it sets signal handlers.
     """
     _raise_descriptor_limit()
     threading.stack_size(512 * 1024)
     plan = Plan(triggers=triggers, chaos=chaos)
     try:
         listener = _listen(port)
-        platform = Platform(log, plan, pages=pages, fsync=fsync, delay=delay_ms / 1000)
+        counts = {"graph": pages} | dict.fromkeys(("bluesky", "mastodon", "telegram"), accounts)
+        platform = Platform(log, plan, spoken(), counts=counts, fsync=fsync, delay=delay_ms / 1000)
     except PortBusy:
         sys.stderr.write(
             f"Port {port} is taken by another process. Set PUBLISHER_SANDBOX_PORT to a free one,"

@@ -9,14 +9,13 @@ from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
-from publisher.sandbox.listing import cursor, place
-from publisher.sandbox.refusals import Refusal
+from publisher.sandbox.pages import Page, Post, cursor, place
 from publisher.sandbox.wire import Answer
 
 if TYPE_CHECKING:
-    from publisher.sandbox.pages import Page, Pages, Post
+    from publisher.sandbox.pages import Pages
     from publisher.sandbox.platform import Platform
     from publisher.sandbox.wire import Head
 
@@ -36,81 +35,105 @@ _SHOWN_IN_BROWSERS = frozenset({"image/jpeg", "image/png", "image/gif", "image/w
 
 
 def answer(head: Head, platform: Platform) -> Answer:
-    """Answer a request that is neither Graph's nor a control call."""
+    """Answer a request that is neither a platform's API nor a control call.
+
+    ``/`` all pages, ``/p/{page}`` one, ``/a/{post}`` a post, ``/media/{id}`` an upload; and the
+    addresses people know from each platform.
+    """
     if head.method not in ("GET", "HEAD"):
         return _page("Not here", "<h1>Only reading here</h1>", 405)
-    parts = head.path.strip("/").split("/")
+    if head.path.startswith("/media/"):
+        return _media(platform, head.path.removeprefix("/media/"))
     with platform.lock:
-        match parts:
-            case [""]:
-                return _all_pages(platform.state)
-            case ["p", page] if page in platform.state.pages:
-                return _wall(platform.state, platform.state.pages[page], head.query)
-            case ["a", post]:
-                return _one_post(platform.state, post)
-    match parts:
-        case ["media", media]:
-            return _media(platform, media)
+        return _read(head, platform)
+
+
+def _read(head: Head, platform: Platform) -> Answer:
+    state, path = platform.state, head.path
+    if path == "/":
+        return _all_pages(platform)
+    if path.startswith("/a/"):
+        return _one_post(platform, path.removeprefix("/a/"))
+    if page := state.pages.get(path.removeprefix("/p/")):
+        return _wall(platform, page, head.query)
+    found = (dialect.locate(path, state) for dialect in platform.dialects.values())
+    match next((noun for noun in found if noun is not None), None):
+        case Page() as page:
+            return _wall(platform, page, head.query)
+        case Post() as post:
+            return _one_post(platform, post.id)
     return _nothing("There is no such address here.")
 
 
-def _all_pages(state: Pages) -> Answer:
-    rows = "".join(
-        f'<li><a href="/p/{page.id}"><bdi>{escape(page.name)}</bdi></a>'
-        f"<span>{page.id} · {_count(len(state.walls[page.id]))}</span></li>"
-        for page in sorted(state.pages.values(), key=lambda page: int(page.id))
-    )
-    soft = '<p class="soft">Pages of the sandbox platform.</p>'
-    return _page("Sandbox pages", f'<h1>Pages</h1>{soft}<ul class="pages">{rows}</ul>')
+def _all_pages(platform: Platform) -> Answer:
+    sections = []
+    for dialect in platform.dialects.values():
+        rows = "".join(
+            f'<li><a href="/p/{quote(page.id)}"><bdi>{escape(page.name)}</bdi></a>'
+            f"<span>{escape(page.id)} · {_count(len(platform.state.walls[page.id]))}</span></li>"
+            for page in sorted(
+                platform.state.of(dialect.name), key=lambda page: (len(page.id), page.id)
+            )
+        )
+        if rows:
+            sections.append(f'<h2>{dialect.noun}</h2><ul class="pages">{rows}</ul>')
+    soft = '<p class="soft">Accounts of the sandbox platforms.</p>'
+    return _page("Sandbox pages", f"<h1>Pages</h1>{soft}{''.join(sections)}")
 
 
-def _wall(state: Pages, page: Page, query: str) -> Answer:
+def _wall(platform: Platform, page: Page, query: str) -> Answer:
     before = parse_qs(query).get("before", [""])[0]
     try:
         start = place(before) if before else None
-    except Refusal:
+    except ValueError:
         return _nothing("The address of these older posts is not whole.")
-    posts = list(islice(state.wall(page.id, before=start), POSTS_SHOWN + 1))
-    shown = "".join(_article(state, post) for post in posts[:POSTS_SHOWN])
+    posts = list(islice(platform.state.wall(page.id, before=start), POSTS_SHOWN + 1))
+    shown = "".join(_article(platform, post) for post in posts[:POSTS_SHOWN])
     if len(posts) > POSTS_SHOWN:
         older = cursor(posts[POSTS_SHOWN - 1].place)
-        shown += f'<p><a href="/p/{page.id}?before={older}">Older posts</a></p>'
-    count = len(state.walls[page.id])
+        shown += f'<p><a href="/p/{quote(page.id)}?before={older}">Older posts</a></p>'
+    count = len(platform.state.walls[page.id])
+    noun = platform.dialects[page.platform].noun.removesuffix("s")
     return _page(
         page.name,
         f'<h1 dir="auto">{escape(page.name)}</h1>'
-        f'<p class="soft">Page {page.id} · {_count(count)} · <a href="/">all pages</a></p>'
-        + (shown or "<p>Nothing is on this page.</p>"),
+        f'<p class="soft">{noun} {escape(page.id)} · {_count(count)} · '
+        '<a href="/">all pages</a></p>' + (shown or "<p>Nothing is on this page.</p>"),
     )
 
 
-def _one_post(state: Pages, post_id: str) -> Answer:
-    if post_id in state.deleted:
+def _one_post(platform: Platform, post_id: str) -> Answer:
+    state = platform.state
+    post = state.posts.get(post_id)
+    if post is None and post_id in state.deleted:
         at = _time(state.deleted[post_id])
         return _nothing(f"Post {post_id} was on its page. It was taken down on {at}.")
-    post = state.posts.get(post_id)
     if post is None:
         return _nothing(f"Post {post_id} was never on a page here.")
     page = state.pages[post.page]
     note = "" if post.is_published else '<p class="soft">A draft: not on the page.</p>'
-    back = f'<p><a href="/p/{page.id}">All posts of <bdi>{escape(page.name)}</bdi></a></p>'
-    main = f"<h1>Post on {_name(page)}</h1>{note}{_article(state, post)}{back}"
+    name = f"<bdi>{escape(page.name)}</bdi>"
+    back = f'<p><a href="/p/{quote(page.id)}">All posts of {name}</a></p>'
+    main = f"<h1>Post on {name}</h1>{note}{_article(platform, post)}{back}"
     return _page(f"Post {post.id}", main)
 
 
-def _article(state: Pages, post: Post) -> str:
+def _article(platform: Platform, post: Post) -> str:
+    state = platform.state
     page = state.pages[post.page]
+    address = quote(platform.dialects[page.platform].address(post, state))
     by = f"by {escape(post.application_name)}" if post.application_name else "by hand"
     about = (
-        f'<p class="about"><strong>{_name(page)}</strong><span>{by}</span>'
-        f'<a href="/a/{post.id}"><time datetime="{_iso(post.created_at)}">'
+        f'<p class="about"><strong><bdi>{escape(page.name)}</bdi></strong><span>{by}</span>'
+        f'<a href="{address}"><time datetime="{_iso(post.created_at)}">'
         f"{_time(post.created_at)}</time></a></p>"
     )
     text = f'<p class="text" dir="auto">{escape(post.message)}</p>' if post.message else ""
     link = _link(post.link) if post.link else ""
     media = "".join(_shown(state, media) for media in post.media)
     media = f'<div class="shown">{media}</div>' if media else ""
-    return f'<article>{about}{text}{link}{media}<p class="id" dir="ltr">{post.id}</p></article>'
+    id_ = f'<p class="id" dir="ltr">{escape(post.id)}</p>'
+    return f"<article>{about}{text}{link}{media}{id_}</article>"
 
 
 def _link(link: str) -> str:
@@ -128,7 +151,8 @@ def _shown(state: Pages, media_id: str) -> str:
         return f'<span class="away">{media.kind.title()} {media_id}: <bdi>{what}</bdi></span>'
     if media.kind == "video":
         return f'<video controls preload="metadata" src="/media/{media_id}"></video>'
-    return f'<img src="/media/{media_id}" alt="Photo {media_id}">'
+    alt = escape(media.caption) or f"Photo {media_id}"
+    return f'<img src="/media/{media_id}" alt="{alt}">'
 
 
 def _media(platform: Platform, media_id: str) -> Answer:
@@ -154,10 +178,6 @@ def _page(title: str, main: str, status: int = 200) -> Answer:
         f"<main>{main}</main></body></html>"
     )
     return Answer(status, body.encode(), "text/html; charset=utf-8", dict(_HEADERS))
-
-
-def _name(page: Page) -> str:
-    return f"<bdi>{escape(page.name)}</bdi>"
 
 
 def _count(posts: int) -> str:

@@ -34,6 +34,12 @@ class Head:
     headers: dict[str, str]
 
     @property
+    def bearer(self) -> str:
+        """The token of an ``Authorization: Bearer`` header; empty when there is none."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    @property
     def keeps_open(self) -> bool:
         """Say whether the client wants the connection kept."""
         return self.headers.get("connection", "").lower() != "close"
@@ -48,7 +54,7 @@ class Answer:
     content_type: str = "application/json; charset=UTF-8"
     headers: dict[str, str] = field(default_factory=dict)
     code: int | None = None
-    """Graph's error code in it, for the log."""
+    """The platform's own error code in it, for the log."""
 
     @classmethod
     def of_json(cls, data: Any, status: int = 200, **headers: str) -> Answer:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""One real sandbox for all tests here, and a page of its own for each."""
+"""One real sandbox for the tests of a file, and an account of its own for each."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 
 from publisher.sandbox import log
 from publisher.sandbox.process import SandboxProcess
+
+from .senders import BlueskyUnderTest, MastodonUnderTest, TelegramUnderTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,24 +78,7 @@ class PageUnderTest:
         return self.send(head.encode() + body, seconds=seconds)
 
     def send(self, data: bytes, *, seconds: float = 5.0, most: int = 2_000_000) -> Received:
-        host, port = self.sandbox.url.removeprefix("http://").split(":")
-        begun = time.monotonic()
-        received = bytearray()
-        end = "open"
-        with socket.create_connection((host, int(port)), timeout=seconds) as sock:
-            try:
-                sock.sendall(data)
-                while len(received) < most:
-                    piece = sock.recv(65536)
-                    if not piece:
-                        end = "fin"
-                        break
-                    received += piece
-            except TimeoutError:
-                pass
-            except ConnectionError:
-                end = "rst"
-        return Received(bytes(received), end, time.monotonic() - begun)
+        return send(self.sandbox.url, data, seconds=seconds, most=most)
 
     @property
     def logged(self) -> list[LoggedPost]:
@@ -106,6 +91,28 @@ class PageUnderTest:
         return [it for it in log.read(self.sandbox.log).requests if it.page == self.id]
 
 
+def send(url: str, data: bytes, *, seconds: float = 5.0, most: int = 2_000_000) -> Received:
+    """Send bytes over a plain socket and read until it ends or time is up."""
+    host, port = url.removeprefix("http://").split(":")
+    begun = time.monotonic()
+    received = bytearray()
+    end = "open"
+    with socket.create_connection((host, int(port)), timeout=seconds) as sock:
+        try:
+            sock.sendall(data)
+            while len(received) < most:
+                piece = sock.recv(65536)
+                if not piece:
+                    end = "fin"
+                    break
+                received += piece
+        except TimeoutError:
+            pass
+        except ConnectionError:
+            end = "rst"
+    return Received(bytes(received), end, time.monotonic() - begun)
+
+
 def until(holds: Callable[[], Any], seconds: float = 10.0) -> Any:  # noqa: ANN401
     """Wait until something that another process does has happened."""
     end = time.monotonic() + seconds
@@ -115,14 +122,14 @@ def until(holds: Callable[[], Any], seconds: float = 10.0) -> Any:  # noqa: ANN4
     return value
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # each test reads the log whole, so it should stay short
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProcess]:
-    with SandboxProcess.start(tmp_path_factory.mktemp("sandbox")) as process:
+    with SandboxProcess.start(tmp_path_factory.mktemp("sandbox"), fsync=False) as process:
         yield process
     assert (process.log / "stderr.txt").read_text() == ""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=sandbox.url, trust_env=False, timeout=10) as client:
         yield client
@@ -133,4 +140,22 @@ def page(sandbox: SandboxProcess, client: httpx.Client) -> Iterator[PageUnderTes
     number = str(next(_NUMBERS))
     sandbox.control.add_pages([{"id": number, "name": f"Page {number}"}])
     yield PageUnderTest(sandbox, client, number)
+    sandbox.control.heal()
+
+
+@pytest.fixture
+def bluesky(sandbox: SandboxProcess, client: httpx.Client) -> Iterator[BlueskyUnderTest]:
+    yield BlueskyUnderTest(sandbox, client, next(_NUMBERS))
+    sandbox.control.heal()
+
+
+@pytest.fixture
+def mastodon(sandbox: SandboxProcess, client: httpx.Client) -> Iterator[MastodonUnderTest]:
+    yield MastodonUnderTest(sandbox, client, next(_NUMBERS))
+    sandbox.control.heal()
+
+
+@pytest.fixture
+def telegram(sandbox: SandboxProcess, client: httpx.Client) -> Iterator[TelegramUnderTest]:
+    yield TelegramUnderTest(sandbox, client, next(_NUMBERS))
     sandbox.control.heal()

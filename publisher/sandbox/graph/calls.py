@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from publisher.sandbox import forms, refusals
+from publisher.sandbox import forms
 from publisher.sandbox.behaviours import Endpoint
+from publisher.sandbox.dialect import Asked
 from publisher.sandbox.forms import Form, UnreadableForm
-from publisher.sandbox.pages import token_hash
-from publisher.sandbox.plan import Target
+from publisher.sandbox.graph import refusals
 
 if TYPE_CHECKING:
     from publisher.sandbox.pages import Page, Pages
@@ -78,22 +78,17 @@ class Call:
             reason = 'Param attached_media must be an array of {"media_fbid": "…"}.'
             raise refusals.invalid_parameter(reason) from None
 
-    def target(self) -> Target:
-        """Return what a plan looks at."""
-        return Target(self.route.page, self.route.endpoint, self.publishes, self.message)
-
-    def fact(self, behaviour: str) -> dict[str, Any]:
-        """Return the line the log keeps of this call. The token is not in it."""
+    @property
+    def asked(self) -> Asked:
+        """What it asks for, in the words of the log."""
         try:
             media = self.media_ids()
-        except refusals.Refusal:
+        except refusals.GraphRefusal:
             media = []
-        return {
-            "fact": "request", "request": self.request, "method": self.method, "path": self.path,
-            "page": self.route.page, "endpoint": self.route.endpoint, "publishes": self.publishes,
-            "message": self.message, "link": self.form.text("link") or None, "media": media,
-            "client_mutation_id": self.client_mutation_id, "behaviour": behaviour,
-        }  # fmt: skip
+        return Asked(
+            self.method, self.path, self.route.page, self.route.endpoint, self.publishes,
+            self.message, self.form.text("link") or None, tuple(media), self.client_mutation_id,
+        )  # fmt: skip
 
 
 def route(method: str, path: str) -> Route | None:
@@ -115,8 +110,7 @@ def route(method: str, path: str) -> Route | None:
 def read(request: str, where: Route, head: Head, body: bytes) -> Call:
     """Read a whole call. Raises ``UnreadableForm``."""
     form = forms.read(head, body)
-    scheme, _, bearer = head.headers.get("authorization", "").partition(" ")
-    token = form.text("access_token") or (bearer.strip() if scheme.lower() == "bearer" else "")
+    token = form.text("access_token") or head.bearer
     mutation = form.text("client_mutation_id") or head.headers.get("idempotency-key")
     host = head.headers.get("host", "127.0.0.1")
     return Call(request, where, head.method, head.path, host, form, token, mutation)
@@ -126,7 +120,7 @@ def caller(call: Call, pages: Pages) -> Page:
     """Return the page whose token the call carries. Raises ``Refusal``."""
     if not call.token:
         raise refusals.no_token()
-    page = pages.by_token.get(token_hash(call.token))
+    page = pages.holder(call.token, "graph")
     if page is None:
         raise refusals.bad_token()
     if page.revoked_subcode is not None:

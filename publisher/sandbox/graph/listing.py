@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from publisher.sandbox import fields, refusals
 from publisher.sandbox.behaviours import Behaviour
-from publisher.sandbox.pages import token_hash
+from publisher.sandbox.graph import fields, refusals
+from publisher.sandbox.pages import cursor, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from publisher.sandbox.calls import Call
+    from publisher.sandbox.graph.calls import Call
     from publisher.sandbox.pages import Page, Pages, Place, Post
     from publisher.sandbox.plan import Treatment
 
@@ -41,7 +40,7 @@ def list_posts(call: Call, pages: Pages, page: Page, base: str, done: Treatment)
         page.id,
         since=_number(call, "since"),
         until=_number(call, "until"),
-        before=place(after) if after else None,
+        before=_place(after) if after else None,
     )
     shown = list(islice(_spoil(posts, limit, done, first=not after), limit + 1))
     data = [fields.show_post(post, pages, base, wanted) for post in shown[:limit]]
@@ -72,7 +71,7 @@ def debug_token(call: Call, pages: Pages) -> dict[str, Any]:
     if not token:
         reason = "The parameter input_token is required"
         raise refusals.invalid_parameter(reason)
-    page = pages.by_token.get(token_hash(token))
+    page = pages.holder(token, "graph")
     if page is None or page.revoked_subcode is not None:
         error: dict[str, Any] = {"code": 190, "message": "Invalid OAuth access token."}
         if page is not None:
@@ -109,17 +108,9 @@ def _paging(call: Call, base: str, shown: list[Post], limit: int) -> dict[str, A
     return paging
 
 
-def cursor(at: Place) -> str:
-    """Write a place in a listing as an opaque word."""
-    text = f"{at[0]!r} {at[1]} {at[2]}"
-    return base64.urlsafe_b64encode(text.encode()).decode()
-
-
-def place(word: str) -> Place:
-    """Read what ``cursor`` wrote. Raises ``Refusal`` when it is something else."""
+def _place(word: str) -> Place:
     try:
-        at, number, post = base64.urlsafe_b64decode(word.encode()).decode().split(" ")
-        return (float(at), int(number), post)
+        return place(word)
     except ValueError:
         reason = "Invalid cursor."
         raise refusals.invalid_parameter(reason) from None

@@ -7,6 +7,7 @@ import math
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from publisher.sandbox.dialect import Refusal
 from publisher.sandbox.wire import Answer
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ PHOTO_LIMIT = 10 * 1024 * 1024
 """Bytes of a photo, as the page-photos reference says."""
 
 
-class Refusal(Exception):
+class GraphRefusal(Refusal):
     """A call is refused, and nothing was stored."""
 
     def __init__(
@@ -49,39 +50,39 @@ class Refusal(Exception):
         return Answer(status, data, headers=named, code=int(body["code"]))
 
 
-def unknown_object(node: str, method: str) -> Refusal:
+def unknown_object(node: str, method: str) -> GraphRefusal:
     """Nothing there of that id, or not for this token."""
-    return Refusal(
+    return GraphRefusal(
         f"Unsupported {method.lower()} request. Object with ID '{node}' does not exist, cannot be"
         " loaded due to missing permissions, or does not support this operation.",
         100, subcode=33, type_="GraphMethodException",
     )  # fmt: skip
 
 
-def invalid_parameter(what: str, subcode: int | None = None) -> Refusal:
+def invalid_parameter(what: str, subcode: int | None = None) -> GraphRefusal:
     """A parameter is missing or wrong."""
-    return Refusal(f"(#100) {what}", 100, subcode=subcode)
+    return GraphRefusal(f"(#100) {what}", 100, subcode=subcode)
 
 
-def bad_token(subcode: int | None = None) -> Refusal:
+def bad_token(subcode: int | None = None) -> GraphRefusal:
     """The token was never good, or no longer is."""
     message = "Error validating access token: the token is not valid for this application."
-    return Refusal(message, 190, status=401, subcode=subcode)
+    return GraphRefusal(message, 190, status=401, subcode=subcode)
 
 
-def no_token() -> Refusal:
+def no_token() -> GraphRefusal:
     """No token was given."""
-    return Refusal("An access token is required to request this resource.", 104)
+    return GraphRefusal("An access token is required to request this resource.", 104)
 
 
-def no_permission() -> Refusal:
+def no_permission() -> GraphRefusal:
     """The token is another page's, or the post another application's."""
-    return Refusal(
+    return GraphRefusal(
         "(#200) The application may not do this with this page or post.", 200, status=403
     )
 
 
-def photo_unusable() -> Refusal:
+def photo_unusable() -> GraphRefusal:
     """A photo is too large, or none of the formats."""
     return invalid_parameter(
         "Your photos couldn't be uploaded. Photos should be smaller than 10 MB and saved as JPG,"
@@ -89,35 +90,35 @@ def photo_unusable() -> Refusal:
     )  # fmt: skip
 
 
-def video_unusable() -> Refusal:
+def video_unusable() -> GraphRefusal:
     """A video is of no format known."""
     return invalid_parameter("The video file you selected is in a format we don't support.", 352)
 
 
-def nothing_uploaded() -> Refusal:
+def nothing_uploaded() -> GraphRefusal:
     """Neither a file nor an address came with the call."""
-    return Refusal("(#324) Missing or invalid image file", 324)
+    return GraphRefusal("(#324) Missing or invalid image file", 324)
 
 
-def bad_address() -> Refusal:
+def bad_address() -> GraphRefusal:
     """A link, or the address of a photo, is none."""
     return invalid_parameter("The url you supplied is invalid", 2061006)
 
 
-def limit_reached() -> Refusal:
+def limit_reached() -> GraphRefusal:
     """The application's rate limit; Graph says so with HTTP 400."""
-    return Refusal("(#4) Application request limit reached", 4, is_transient=True)
+    return GraphRefusal("(#4) Application request limit reached", 4, is_transient=True)
 
 
-def duplicate() -> Refusal:
+def duplicate() -> GraphRefusal:
     """The same text twice in a row."""
-    return Refusal("(#506) Duplicate status message", 506)
+    return GraphRefusal("(#506) Duplicate status message", 506)
 
 
-def unknown_error() -> Refusal:
+def unknown_error() -> GraphRefusal:
     """Graph's error that says nothing: seven copies were published behind it once."""
     message = "An unexpected error has occurred. Please retry your request later."
-    return Refusal(message, 2, status=500, is_transient=True)
+    return GraphRefusal(message, 2, status=500, is_transient=True)
 
 
 def usage_headers(page: str | None, percent: int, regain_seconds: float = 0) -> dict[str, str]:

@@ -6,22 +6,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from publisher.sandbox import fields, refusals
+from publisher.sandbox import formats
 from publisher.sandbox.behaviours import Endpoint
+from publisher.sandbox.graph import fields, refusals
 from publisher.sandbox.pages import Media, Page, Post, to_fact
 
 if TYPE_CHECKING:
-    from publisher.sandbox.calls import Call
+    from publisher.sandbox.graph.calls import Call
     from publisher.sandbox.journal import Fact
     from publisher.sandbox.pages import Pages
-
-_PICTURES = {
-    b"\xff\xd8\xff": "image/jpeg",
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"GIF8": "image/gif",
-    b"II*\x00": "image/tiff",
-    b"MM\x00*": "image/tiff",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +27,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What accepting a call means: facts to record, bytes to keep, and the answer's JSON."""
+    """What accepting a call means: facts, bytes and a post to store, and the answer's JSON."""
 
     facts: list[Fact]
     answer: dict[str, Any]
@@ -45,7 +38,7 @@ class Acceptance:
 def create(call: Call, pages: Pages, page: Page, base: str) -> Acceptance:
     """Accept a call to feed, photos or videos. Raises ``Refusal``; nothing is recorded here."""
     if call.route.node not in (page.id, "me"):
-        known = call.route.node in pages.pages
+        known = any(call.route.node == other.id for other in pages.of("graph"))
         raise (refusals.no_permission() if known else _unknown(call))
     if len(call.message) > refusals.TEXT_LIMIT:
         reason = f"Param message must be at most {refusals.TEXT_LIMIT} characters long."
@@ -97,7 +90,7 @@ def _create_feed(call: Call, pages: Pages, page: Page, base: str) -> Acceptance:
             raise refusals.invalid_parameter(reason)
     post = new_post(call, pages, page, link=link, media=tuple(media))
     answer = fields.show_post(post, pages, base, wanted)
-    return Acceptance([_stored(post)], answer, post)
+    return Acceptance([], answer, post)
 
 
 def _create_media(call: Call, pages: Pages, page: Page) -> Acceptance:
@@ -116,7 +109,6 @@ def _create_media(call: Call, pages: Pages, page: Page) -> Acceptance:
     facts: list[Fact] = [{"fact": "media", "request": call.request, "media": to_fact(media)}]
     answer = {"id": media_id}
     if post is not None:
-        facts.append(_stored(post))
         answer |= {"post_id": post.id} if kind == "photo" else {}
     return Acceptance(facts, answer, post, Upload(media, content))
 
@@ -141,14 +133,10 @@ def new_post(
     )
 
 
-def _stored(post: Post) -> Fact:
-    return {"fact": "stored", "post": to_fact(post)}
-
-
 def _content_type(kind: str, content: bytes | None, url: str | None) -> str | None:
     """Return the type of an upload, None for an address. Raises ``Refusal``."""
     if content is not None:
-        found = _video_type(content) if kind == "video" else _photo_type(content)
+        found = formats.video(content) if kind == "video" else formats.photo(content)
         if found is None or (kind == "photo" and len(content) > refusals.PHOTO_LIMIT):
             raise refusals.video_unusable() if kind == "video" else refusals.photo_unusable()
         return found
@@ -159,17 +147,5 @@ def _content_type(kind: str, content: bytes | None, url: str | None) -> str | No
     return None
 
 
-def _photo_type(content: bytes) -> str | None:
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    if content[4:12] in (b"ftypheic", b"ftypmif1"):
-        return "image/heic"
-    return next((type_ for mark, type_ in _PICTURES.items() if content.startswith(mark)), None)
-
-
-def _video_type(content: bytes) -> str | None:
-    return "video/mp4" if content[4:8] == b"ftyp" else None
-
-
-def _unknown(call: Call) -> refusals.Refusal:
+def _unknown(call: Call) -> refusals.GraphRefusal:
     return refusals.unknown_object(call.route.node, call.method)

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from publisher.sandbox import refusals
+from publisher.sandbox.graph import refusals
 
 if TYPE_CHECKING:
     from publisher.sandbox.pages import Media, Page, Pages, Post

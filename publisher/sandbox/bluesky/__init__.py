@@ -1,0 +1,1 @@
+"""The AT Protocol as a personal data server speaks it: sessions, blobs, records."""

@@ -1,0 +1,1 @@
+"""Graph for Pages: feed, photos, videos, listings, tokens."""

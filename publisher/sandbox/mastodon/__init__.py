@@ -1,0 +1,1 @@
+"""Mastodon and servers like it: media, statuses, timelines, idempotency keys."""

@@ -1,0 +1,1 @@
+"""The Telegram Bot API, for bots that post in channels."""
