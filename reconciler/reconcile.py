@@ -59,7 +59,7 @@ class Look:
     def case(self) -> Case:
         """The facts as they are before the look."""
         doubt = self.doubt
-        capabilities = self.adapter.capabilities(doubt.content)
+        capabilities = self.adapter.capabilities(doubt.content, doubt.progress)
         first = doubt.first_begun_at or doubt.since
         lives = capabilities.repeat_for
         return Case(

@@ -225,8 +225,12 @@ class Adapter(Protocol):
         """The word in ``channels.platform``."""
         ...
 
-    def capabilities(self, content: str) -> Capabilities:
-        """Say what this platform can do for the format of this content."""
+    def capabilities(self, content: str, progress: Progress | None = None) -> Capabilities:
+        """Say what this platform can do for the format of this content.
+
+        ``progress``: what the job's steps have learnt of its server, where servers differ; without
+        it the least that any of them can do.
+        """
         ...
 
     def problems(self, content: str) -> tuple[Problem, ...]:

@@ -80,6 +80,8 @@ class CuttingProxy:
                     client.sendall(answer[: len(answer) // 2])
                 elif loss is None:
                     client.sendall(answer)
+            # A close alone would wait for the other thread, which still reads from this socket.
+            client.shutdown(socket.SHUT_RDWR)
 
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:

@@ -63,6 +63,7 @@ class ReferencePds:
     """A server that runs, spoken to by a client that shares nothing with the product's."""
 
     port: int
+    log: Path
 
     @property
     def url(self) -> str:
@@ -109,6 +110,10 @@ class ReferencePds:
         except HTTPError as error:
             with error:
                 return Said(error.code, _json(error.read()))
+        except OSError as error:
+            said = self.log.read_text(errors="replace")[-2000:]
+            message = f"the reference server does not answer: {error}; it said: {said}"
+            raise NotSetUp(message) from error
 
 
 @contextlib.contextmanager
@@ -136,7 +141,7 @@ def running() -> Iterator[ReferencePds]:
         try:
             if not any(b"READY" in line for line in process.stdout or ()):
                 raise NotSetUp(log.read_text()[-2000:])
-            yield ReferencePds(port)
+            yield ReferencePds(port, log)
         finally:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
@@ -156,7 +161,7 @@ def set_up() -> Path:
             (CACHE / "pds").mkdir(exist_ok=True)
             shutil.copyfile(HERE / name, CACHE / "pds" / name)
         if not stamp.exists() or stamp.read_text() != wanted or not node.exists():
-            print("Setting up the reference server (once, about two minutes)", file=sys.stderr)
+            sys.stderr.write("Setting up the reference server (once, about two minutes)\n")
             _install()
             stamp.write_text(wanted)
     return node
@@ -190,7 +195,8 @@ def _run(command: list[Any], environment: Path, **more: str) -> str:
         check=False,
     )
     if done.returncode != 0:
-        raise NotSetUp(f"{command}: {(done.stdout + done.stderr)[-3000:]}")
+        message = f"{command}: {(done.stdout + done.stderr)[-3000:]}"
+        raise NotSetUp(message)
     return done.stdout
 
 
@@ -217,4 +223,4 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(set_up())
+    sys.stdout.write(f"{set_up()}\n")

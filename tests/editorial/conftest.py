@@ -41,7 +41,7 @@ class Stub:
 
     platform = "stub"
 
-    def capabilities(self, content: str) -> Capabilities:  # noqa: ARG002 - as the port has it
+    def capabilities(self, content: str, progress: object = None) -> Capabilities:  # noqa: ARG002 - as the port has it
         return Capabilities(
             "text",
             "page",

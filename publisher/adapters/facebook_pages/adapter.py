@@ -21,6 +21,7 @@ from publisher.engine.adapter import (
     LookQuery,
     MediaStore,
     Problem,
+    Progress,
     Ready,
     SendPermit,
     Step,
@@ -90,7 +91,11 @@ class FacebookPages:
         self._application = application
         self._bounds = bounds or Bounds()
 
-    def capabilities(self, content: str) -> Capabilities:
+    def capabilities(
+        self,
+        content: str,
+        progress: Progress | None = None,  # noqa: ARG002 - the port's
+    ) -> Capabilities:
         """See ``Adapter.capabilities``."""
         return formats.capabilities(content)
 

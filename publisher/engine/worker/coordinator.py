@@ -276,6 +276,7 @@ class Worker:
         conn.close()
 
     def _reconnect(self) -> bool:
+        conn: psycopg.Connection[Any] | None = None
         try:
             conn = self.connect()
             if not self._is_known(conn):
@@ -287,8 +288,11 @@ class Worker:
                 self._stop("the database no longer knows this worker run")
                 return True
             held = ledger.held_by(conn, self.incarnation)
+            lost_commits = self._settling.lost_attempts(conn)
         except psycopg.Error as error:
             log.warning("database.unreachable", error=first_line(error))
+            if conn is not None:
+                conn.close()
             return False
         except PublisherError as error:
             log.critical("worker.refused", error=str(error), alert=True)
@@ -296,7 +300,7 @@ class Worker:
             return False
         self._conn = conn
         stock = self._station.stock
-        if self._settling.lost_attempts(conn):
+        if lost_commits:
             self._stop("the database lost commits: it does not hold sends that were begun")
         for job in list(stock.held.values()):
             if held.get(job.id) != job.job.token and job.permit is None and not job.busy:

@@ -70,7 +70,7 @@ class Held:
             ends_at=job.useful_until or job.due_at + _USEFUL_FOR_AT_MOST,
             begun=begun,
             sent=self.permit is not None and self.permit.used,
-            can_look=self.adapter.capabilities(job.content).can_look,
+            can_look=self.can_look,
         )
 
     @property
@@ -86,7 +86,7 @@ class Held:
     @property
     def can_look(self) -> bool:
         """Whether this platform shows what is on the page."""
-        return self.adapter.capabilities(self.job.content).can_look
+        return self.adapter.capabilities(self.job.content, self.progress).can_look
 
     @property
     def was_forced(self) -> bool:

@@ -1,0 +1,5 @@
+"""Telegram channels, through the Bot API."""
+
+from publisher.adapters.telegram.adapter import Telegram
+
+__all__ = ["Telegram"]
