@@ -54,6 +54,7 @@ class Settings:
 
     server: str = "mastodon"
     version: str = "4.5.0"
+    source_url: str = "https://github.com/mastodon/mastodon"
     max_characters: int = 500
     max_media_attachments: int = 4
     characters_reserved_per_url: int = 23
@@ -73,24 +74,29 @@ class Settings:
 _SERVERS: dict[str, dict[str, Any]] = {
     "mastodon": {"version": "4.5.0", "max_characters": 500, "keys": Keys.HONOURED},
     "pleroma": {
-        "version": "2.7.2 (compatible; Pleroma 2.7.0)", "max_characters": 5000,
+        "version": "2.7.2 (compatible; Pleroma 2.7.0)", "source_url": "", "max_characters": 5000,
         "keys": Keys.CACHED, "keys_for": 6 * 3600.0,
     },
     "akkoma": {
-        "version": "2.7.2 (compatible; Akkoma 3.13.2)", "max_characters": 5000,
+        "version": "2.7.2 (compatible; Akkoma 3.13.2)", "source_url": "", "max_characters": 5000,
         "keys": Keys.CACHED, "keys_for": 6 * 3600.0,
     },
     "gotosocial": {
         "version": "0.19.1+git-57cb4fe", "max_characters": 5000, "max_media_attachments": 6,
+        "source_url": "https://github.com/superseriousbusiness/gotosocial",
         "characters_reserved_per_url": 25, "keys": Keys.IGNORED,
     },
     "hollo": {
-        "version": "4.4.0 (compatible; Hollo 0.6.0)", "max_characters": 10_000,
+        "version": "0.6.0", "max_characters": 10_000,
+        "source_url": "https://github.com/fedify-dev/hollo",
         "keys": Keys.UNLOCKED,
     },
-    "takahe": {"version": "0.11.0", "max_characters": 800, "keys": Keys.IGNORED},
+    "takahe": {
+        "version": "takahe/0.11.0", "source_url": "", "max_characters": 800,
+        "keys": Keys.IGNORED,
+    },
     "pixelfed": {
-        "version": "3.5.3 (compatible; Pixelfed 0.12.5)", "max_characters": 2000,
+        "version": "3.5.3 (compatible; Pixelfed 0.12.5)", "source_url": "", "max_characters": 2000,
         "keys": Keys.IGNORED,
     },
 }  # fmt: skip
@@ -125,7 +131,8 @@ class SettingsByPage:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "server": str, "version": str, "max_characters": int, "max_media_attachments": int,
+    "server": str, "version": str, "source_url": str, "max_characters": int,
+    "max_media_attachments": int,
     "characters_reserved_per_url": int, "keys": Keys, "keys_for": float, "late_by": float,
     "race_for": float, "processing_for": lambda value: None if value is None else float(value),
     "quirks": lambda names: frozenset(map(Quirk, names)),

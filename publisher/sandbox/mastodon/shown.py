@@ -97,7 +97,7 @@ def instance(settings: Settings, base: str) -> dict[str, Any]:
     """Return the server, as version 2 of the method has it."""
     return {
         "domain": base.removeprefix("http://"), "title": "Sandbox", "version": settings.version,
-        "source_url": "", "description": "Nothing leaves this machine.",
+        "source_url": settings.source_url, "description": "Nothing leaves this machine.",
         "usage": {"users": {"active_month": 1}}, "thumbnail": {"url": ""}, "languages": ["en"],
         "configuration": _configuration(settings),
         "registrations": {"enabled": False, "approval_required": False, "message": None},
