@@ -11,7 +11,7 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z.]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: .venv
 .venv: $(BIN)/.installed ## An environment with both scripts, publisher and reconciler
@@ -30,6 +30,14 @@ ifeq ($(ARGS),)
 	@$(MAKE) --no-print-directory check
 endif
 	$(BIN)/pytest $(ARGS)
+
+.PHONY: test-bluesky
+test-bluesky: $(BIN)/.installed-dev ## The Bluesky adapter against the reference server (sets it up: Node, a C++ compiler)
+	$(BIN)/pytest -m bluesky tests/bluesky $(ARGS)
+
+.PHONY: test-mastodon
+test-mastodon: $(BIN)/.installed-dev ## The Mastodon adapter against mastodon_mock (sets it up)
+	$(BIN)/pytest -m mastodon tests/mastodon $(ARGS)
 
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing
@@ -51,6 +59,14 @@ lock: ## Resolve pyproject.toml into requirements/*.lock anew (needs uv); no hos
 LOCK := --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
   --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
+.PHONY: bench
+bench: $(BIN)/.installed bench/.venv/.installed ## Our engine beside other queues, one server, one run (20 minutes; bench/README.md)
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: $(BIN)/.installed bench/.venv/.installed ## The same in one small round (2 minutes)
+	$(BIN)/python -m bench --quick $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what make, python and the checkers made; never .publisher/, which holds the journal
 	rm -rf .venv build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache \
@@ -71,6 +87,14 @@ endef
 
 $(BIN)/.installed: requirements/run.lock pyproject.toml
 	$(call install,requirements/run.lock)
+
+# The other queues, and the Node that one of them needs, in an environment of their own.
+bench/.venv/.installed: bench/requirements.lock bench/package.json bench/package-lock.json
+	@test -x bench/.venv/bin/python || $(BIN)/python -m venv bench/.venv
+	@bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r bench/requirements.lock
+	@PATH="$(CURDIR)/bench/.venv/bin:$$PATH" npm --prefix bench ci --silent
+	@touch $@
 
 $(BIN)/.installed-dev: requirements/dev.lock pyproject.toml
 	$(call install,requirements/dev.lock)
