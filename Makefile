@@ -21,7 +21,7 @@ run: .venv ## Publish a dozen posts to a sandbox, then serve it (ONCE=1: end whe
 	@exec $(BIN)/publisher demo run $(if $(filter-out 0,$(ONCE)),--once)
 
 .PHONY: doubt
-doubt: .venv ## Lose an answer on purpose, then see what the product knows
+doubt: .venv ## Lose an answer on purpose, then see how the post is found
 	@exec $(BIN)/publisher demo doubt
 
 .PHONY: test
@@ -38,6 +38,10 @@ test-bluesky: $(BIN)/.installed-dev ## The Bluesky adapter against the reference
 .PHONY: test-mastodon
 test-mastodon: $(BIN)/.installed-dev ## The Mastodon adapter against mastodon_mock (sets it up)
 	$(BIN)/pytest -m mastodon tests/mastodon $(ARGS)
+
+.PHONY: crash
+crash: $(BIN)/.installed-dev ## Crash it on purpose, then compare page and journal (CRASH_RUNS=2000: an hour of it)
+	$(BIN)/python -m tests.crash $(if $(CRASH_RUNS),--runs $(CRASH_RUNS)) $(ARGS)
 
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from publisher import config, telemetry
 from publisher.adapters.bluesky import Bluesky
 from publisher.adapters.facebook_pages import FacebookPages
+from publisher.adapters.mail import Mail
 from publisher.adapters.mastodon import Mastodon
 from publisher.adapters.telegram import Telegram
+from publisher.adapters.webhook import Webhook
 from publisher.config import Settings
 from publisher.db import preflight
 from publisher.db.connect import Database
@@ -26,12 +28,17 @@ from publisher.db.roles import Role
 from publisher.editorial.media import PostgresMediaStore
 from publisher.engine import queries
 from publisher.engine.adapter import MediaStore
+from publisher.engine.alert import Wording
+from publisher.engine.alerts import Alerts
 from publisher.engine.errors import PublisherError
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
+from publisher.engine.tally import Tally
 from publisher.engine.worker import Timing, Worker
+from publisher.mailer import Mailer
+from publisher.metrics import Metrics
 from publisher.transport import Transport
 from publisher.vault import Vault, VaultError
 
@@ -53,6 +60,7 @@ class App:
     database: Database
     vault: Vault
     registry: Registry
+    tally: Tally = field(default_factory=Tally)
 
 
 @contextmanager
@@ -96,7 +104,46 @@ def worker(app: App) -> Worker:
         queues=settings.queues,
         concurrency=settings.concurrency,
         listen=listen,
+        alarm=alerts(settings, app.registry),
+        tally=app.tally,
     )
+
+
+def alerts(settings: Settings, registry: Registry) -> Alerts:
+    """Who is told when a person is needed, and in which words."""
+    return Alerts(
+        registry=registry,
+        channels=settings.alert_channels,
+        to=settings.alert_to,
+        wording=Wording(
+            zone=settings.alert_zone,
+            handover_hour=settings.alert_handover_hour,
+            rate=settings.alert_rate,
+            public_url=settings.public_url,
+        ),
+        gather=settings.alert_gather_seconds,
+        pause=settings.alert_pause_seconds,
+        silent_for=timedelta(seconds=settings.rescue_after_seconds),
+    )
+
+
+@contextmanager
+def measured(app: App) -> Iterator[None]:
+    """Serve metrics while the block lasts, where ``PUBLISHER_METRICS_PORT`` is set.
+
+    Raises ``MetricsRefused`` for a port that is taken.
+    """
+    settings = app.settings
+    if settings.metrics_port is None:
+        yield
+        return
+    metrics = Metrics(
+        tally=app.tally,
+        engine=app.database.engine,
+        silent_for=timedelta(seconds=settings.rescue_after_seconds),
+    )
+    with metrics.serving(settings.metrics_host, settings.metrics_port):
+        yield
 
 
 def connector(database: Database) -> Callable[[], psycopg.Connection[Any]]:
@@ -129,6 +176,8 @@ class Looking:
     connect: Callable[[], psycopg.Connection[Any]]
     registry: Registry
     rescue: Rescue
+    alerts: Alerts
+    tally: Tally
     first: float
     longest: float
     limit: int
@@ -147,7 +196,9 @@ def looking() -> Iterator[Looking]:
     with (
         Database.open(settings, Role.ENGINE, application_name="reconciler") as database,
         open_app(settings, database) as app,
+        measured(app),
     ):
+        told = alerts(settings, app.registry)
         yield Looking(
             connect=connector(database),
             registry=app.registry,
@@ -156,7 +207,11 @@ def looking() -> Iterator[Looking]:
                 policy=policy(settings),
                 grace=settings.rescue_after_seconds - settings.lease_seconds,
                 who="reconciler",
+                alarm=told,
+                tally=app.tally,
             ),
+            alerts=told,
+            tally=app.tally,
             first=settings.look_first_seconds,
             longest=settings.look_max_seconds,
             limit=settings.look_limit,
@@ -200,6 +255,8 @@ def registry(
             Bluesky(transport, vault_open, media),
             Mastodon(transport, vault_open, media),
             Telegram(transport, vault_open, media),
+            Mail(Mailer(settings), vault_open),
+            Webhook(transport, vault_open),
         ]
     )
 

@@ -10,8 +10,9 @@ from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -22,6 +23,15 @@ def _split(value: object) -> object:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        message = "needs the name of a zone, such as Asia/Ho_Chi_Minh"
+        raise ValueError(message) from None
+    return name
 
 
 class Settings(BaseSettings):
@@ -53,10 +63,17 @@ class Settings(BaseSettings):
     ] = ()
     """Private networks that addresses given by page, API or file may lie in."""
 
+    mail_ca_file: FilePath | None = None
+    """Certificates, in PEM, that mail relays may show beside those of the public authorities."""
+
     # The worker.
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     """Hands: sends and steps that one worker has under way at once."""
-    queues: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ("publish",)
+    queues: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = (
+        "publish",
+        "mail",
+        "webhook",
+    )
     poll_seconds: Seconds = 1.0
     lease_seconds: Seconds = 60.0
     lease_distrust_seconds: Seconds = 50.0
@@ -88,6 +105,29 @@ class Settings(BaseSettings):
     look_max_seconds: Seconds = 900.0
     look_limit: Annotated[int, Field(ge=1, le=1000)] = 8
     """Looks that decided nothing before a person is asked."""
+
+    # Alerts.
+    alert_channels: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
+    """Mail and webhook channels, by name or id, that are told when a person is needed."""
+    alert_to: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
+    """Addresses that mail channels among them write to."""
+    alert_zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    """The zone of the times in an alert, such as ``Asia/Ho_Chi_Minh``."""
+    alert_handover_hour: Annotated[int, Field(ge=0, le=23)] = 8
+    """When the next person comes on duty, in that zone: what can wait until then does."""
+    alert_gather_seconds: Annotated[float, Field(ge=0)] = 10.0
+    """How long an alert waits for others like it, to be one message with them."""
+    alert_pause_seconds: Annotated[float, Field(ge=0)] = 900.0
+    """Between two messages about the same kind of thing on one channel."""
+    alert_rate: Annotated[int, Field(ge=1)] = 10
+    """So many posts in one message are worth waking somebody for."""
+    public_url: str | None = None
+    """Where people reach the pages, for the links in alerts; unset: alerts name the command."""
+
+    # Metrics.
+    metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Serve Prometheus metrics here; unset: none. ``publisher up`` counts up from it."""
+    metrics_host: str = "127.0.0.1"
 
     # Sandbox and logs.
     sandbox_port: Annotated[int, Field(ge=0, le=65535)] = 8801

@@ -91,3 +91,24 @@ def sentence(reason: str | None) -> str:
         R.REPEAT_ENDED: _("A repeat was safe for a while; that time is over."),
     }
     return words.get(reason, reason)
+
+
+def brief(reason: str | None) -> str:
+    """Why something may be live, in a few words for a column; the sentence where there are none."""
+    words: dict[str, str] = {
+        R.NO_ANSWER: _("no answer in time"),
+        R.CONNECTION_LOST: _("cut before an answer"),
+        R.ANSWER_CUT: _("answer broke off"),
+        R.ANSWER_UNREADABLE: _("answer unreadable"),
+        R.SERVER_ERROR: _("server error after sending"),
+        R.REDIRECTED: _("redirected after sending"),
+        R.UNLISTED_REFUSAL: _("refusal that proves nothing"),
+        R.NO_ID: _("accepted without an id"),
+        R.ID_OF_ANOTHER_JOB: _("answer names another post"),
+        R.WORKER_DIED: _("worker died while sending"),
+        R.DRAINED: _("stopped while sending"),
+        R.ADAPTER_BROKE: _("our own code failed"),
+        R.LOOK_UNCLEAR: _("an earlier try may be live"),
+        R.REPEAT_ENDED: _("time for a safe repeat over"),
+    }
+    return words.get(reason or "", sentence(reason))

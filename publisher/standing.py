@@ -68,16 +68,42 @@ def stand(row: JobRow, *, tries: int) -> Standing:
         case State.PUBLISHED:
             return Standing("✔", _("Live"), OnPage.YES, _live(row), _("nothing more will be sent"))
         case State.UNKNOWN:
-            return Standing(
-                "‽",
-                _("May be live: needs a person"),
-                OnPage.MAYBE,
-                reasons.sentence(row.reason),
-                _("nothing will be sent by itself"),
-                needs_a_person=True,
-            )
+            return _unknown(row)
         case _:
             return _ended(row)
+
+
+def _unknown(row: JobRow) -> Standing:
+    """May be live. While looks alone may decide it, nobody need do anything."""
+    why = reasons.sentence(row.reason)
+    verbs = ("unknowns show",)
+    next_at = row.next_look_at
+    if next_at is not None and next_at <= row.now:
+        by_itself, next_at = _("nothing is sent by itself; a look at the page is due"), None
+    elif next_at is not None:
+        by_itself = _("nothing is sent by itself; the next look is at")
+    else:
+        by_itself = _("nothing will be sent by itself")
+    if row.asked_at is None and row.next_look_at is not None:
+        label = _("May be live: checking")
+        return Standing("?", label, OnPage.MAYBE, why, by_itself, next_at, verbs)
+    asked = why if row.asked_reason is None else f"{why} {_asked(row.asked_reason)}".strip()
+    return Standing(
+        "‽",
+        _("May be live: needs a person"),
+        OnPage.MAYBE,
+        asked,
+        by_itself,
+        next_at,
+        verbs,
+        needs_a_person=True,
+    )
+
+
+def _asked(reason: str) -> str:
+    """Why a person must decide, as a sentence: journal entries begin small and end without one."""
+    sentence = f"{reason[:1].upper()}{reason[1:]}"
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
 def _scheduled(row: JobRow, tries: int) -> Standing:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from publisher import bootstrap
 from reconciler.judge import Patience
-from reconciler.loop import Reconciler, asked_by_log
+from reconciler.loop import Reconciler
 
 
 def main() -> NoReturn:
@@ -27,8 +27,10 @@ def main() -> NoReturn:
                     limit=parts.limit,
                     horizon=parts.horizon,
                 ),
-                told=asked_by_log,
+                told=parts.alerts.asked,
                 rescue=parts.rescue,
+                sweep=parts.alerts.sweep,
+                tally=parts.tally,
                 poll=parts.poll,
             )
             _stop_on_signals(run)

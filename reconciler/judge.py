@@ -11,6 +11,7 @@ from typing import assert_never
 
 from publisher.engine.adapter import Capabilities
 from publisher.engine.evidence import Absent, Evidence, Found, Inconclusive
+from publisher.engine.retry import is_storable_id, storable_link
 from publisher.engine.sender import Sender
 
 
@@ -36,7 +37,8 @@ class Case:
 
     ``looks`` were made before this one. ``latest``: sends begun so far; ``attempt``: the one in
     question, 0 where the database lost it. ``repeat_until`` is when the platform forgets the first
-    attempt's key; None where it never does, or takes none.
+    attempt's key; None where it never does, or takes none. ``repeat_ended``: a repeat was to be
+    made, and somebody called it off, it was refused, or it came too late.
     """
 
     capabilities: Capabilities
@@ -48,6 +50,7 @@ class Case:
     attempt: int
     repeat_until: datetime | None = None
     useful_until: datetime | None = None
+    repeat_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,14 @@ Judgement = ItIsLive | ItIsAbsent | RepeatIt | LookAgain | AskAPerson
 def judge(case: Case, evidence: Evidence, patience: Patience) -> Judgement:
     """Decide what follows from ``evidence``."""
     if isinstance(evidence, Found):
+        if not is_storable_id(evidence.remote_id):
+            return _again(case, patience, "what was found has an id that cannot be kept")
         reason = "found on the page, and it can be no other"
-        return ItIsLive(evidence.remote_id, evidence.permalink, reason)
-    if _may_repeat(case, evidence, patience):
+        return ItIsLive(evidence.remote_id, storable_link(evidence.permalink), reason)
+    after = patience.pause(case.latest - 1)
+    if _may_repeat(case, evidence, patience, case.now + timedelta(seconds=after)):
         reason = "not seen, and the platform keeps one post per key: a repeat cannot double it"
-        return RepeatIt(reason, case.repeat_until, patience.pause(case.latest - 1))
+        return RepeatIt(reason, case.repeat_until, after)
     match evidence:
         case Absent(searched):
             return _absent(case, searched, patience)
@@ -115,18 +121,23 @@ def judge(case: Case, evidence: Evidence, patience: Patience) -> Judgement:
             assert_never(evidence)
 
 
-def _may_repeat(case: Case, evidence: Absent | Inconclusive, patience: Patience) -> bool:
-    """Whether a platform key makes another send harmless.
+def _may_repeat(
+    case: Case, evidence: Absent | Inconclusive, patience: Patience, at: datetime
+) -> bool:
+    """Whether a platform key makes another send harmless ``at`` that instant.
 
     An atomic key does at any time, the first sender alive or not. Any other only when nothing of
-    the first can arrive any more and a look saw nothing that could be it.
+    the first can arrive any more and a look saw nothing that could be it. What was called off is
+    not taken up again, and what stands in the key's place is no reason to press on.
     """
     capabilities = case.capabilities
-    if capabilities.repeat_for is None or case.latest >= patience.limit:
+    if capabilities.repeat_for is None or case.latest >= patience.limit or case.repeat_ended:
         return False
-    if case.repeat_until is not None and case.now >= case.repeat_until:
+    if case.repeat_until is not None and at >= case.repeat_until:
         return False
-    if case.useful_until is not None and case.now >= case.useful_until:
+    if case.useful_until is not None and at >= case.useful_until:
+        return False
+    if isinstance(evidence, Inconclusive) and evidence.candidates:
         return False
     if capabilities.repeat_is_atomic:
         return True
@@ -134,20 +145,31 @@ def _may_repeat(case: Case, evidence: Absent | Inconclusive, patience: Patience)
     return unseen and _nothing_can_arrive(case, patience)
 
 
-def before_looking(case: Case) -> Judgement | None:
-    """What no look can help: then a person is asked at once."""
+def before_looking(case: Case, patience: Patience | None = None) -> Judgement | None:
+    """What no look can help: then it is repeated where that is safe, or a person is asked.
+
+    An atomic key needs no proof that the first send is absent, only somebody who knows it: a
+    receiver of webhooks does. The pauses between such repeats grow as those between looks do.
+    """
     if case.attempt == 0:
         return AskAPerson("the database lost the record of this send")
-    if not case.capabilities.can_look:
-        return AskAPerson("this platform cannot be looked at")
-    return None
+    if case.capabilities.can_look:
+        return None
+    patience = patience or Patience()
+    after = patience.pause(case.latest - 1)
+    at = case.now + timedelta(seconds=after)
+    nothing_seen = Inconclusive("this platform cannot be looked at")
+    if case.capabilities.repeat_is_atomic and _may_repeat(case, nothing_seen, patience, at):
+        reason = "whoever has it knows it by its key: a repeat cannot double it"
+        return RepeatIt(reason, case.repeat_until, after)
+    return AskAPerson(nothing_seen.reason)
 
 
 def _absent(case: Case, searched: int, patience: Patience) -> Judgement:
     """A complete listing without it counts only when nothing can arrive any more."""
     if not _nothing_can_arrive(case, patience):
         return _again(case, patience, f"not among {searched}, but it may still arrive")
-    if patience.requeue_absent and _still_useful(case):
+    if patience.requeue_absent and _still_useful(case) and not case.repeat_ended:
         return ItIsAbsent(f"a complete listing of {searched} does not hold it", send=True)
     return AskAPerson(f"it is not on the page ({searched} looked through); send it again?")
 

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
+from time import monotonic
+from uuid import UUID
 
 import structlog
 
 from publisher.engine import ledger
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.evidence import Evidence
+from publisher.engine.job import JobId
 from publisher.engine.ledger import Conn, DatabaseTrouble
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
+from publisher.engine.tally import Count, Tally
 from reconciler.judge import Patience
-from reconciler.reconcile import Look, Told, apply, look, prepare, record, without_a_look
+from reconciler.reconcile import (
+    Look,
+    Told,
+    apply,
+    ask,
+    broke,
+    look,
+    prepare,
+    record,
+    without_a_look,
+)
 
 log = structlog.get_logger(__name__)
 
 _LEASE = 300.0
 """Seconds a doubt is held for one look; a platform's listing may be long."""
+_SWEEP_EVERY = 10.0
 
 
 @dataclass(slots=True)
@@ -29,7 +46,7 @@ class Reconciler:
     """One run. ``connect`` opens a checked autocommit connection in the engine's role.
 
     ``rescue`` reads the files of worker runs of this machine that are over: their end is what
-    proves that a sender is gone.
+    proves that a sender is gone. ``sweep`` tells people of what they were not told of.
     """
 
     connect: Callable[[], Conn]
@@ -37,9 +54,13 @@ class Reconciler:
     patience: Patience
     told: Told
     rescue: Rescue
+    sweep: Callable[[Conn], None] | None = None
+    tally: Tally = field(default_factory=Tally)
     poll: float = 1.0
     hands: int = 4
+    _swept_at: float = -math.inf
     _stop: Event = field(default_factory=Event)
+    _held: dict[JobId, UUID] = field(default_factory=dict)
 
     def stop(self) -> None:
         """End after the looks under way."""
@@ -70,31 +91,56 @@ class Reconciler:
 
     def once(self, conn: Conn, pool: ThreadPoolExecutor) -> bool:
         """One round; returns whether any doubt was due."""
+        if self._held:
+            # A connection broke in the last round: what was seen there is not known to be kept.
+            ledger.let_go(conn, self._held)
+            self._held.clear()
         self.rescue.spools(conn, ledger.clock(conn))
+        self._sweep(conn)
         held = ledger.claim_doubts(conn, limit=self.hands, lease=_LEASE)
+        self._held = {doubt.job_id: token for doubt, token in held}
         looks: list[tuple[Look, Future[tuple[Evidence, float]]]] = []
         for doubt, token in held:
-            try:
-                at = prepare(conn, self.registry, doubt, token)
-            except NotFound as error:
-                ledger.look_again(
-                    conn, doubt.job_id, token, last_look=str(error), pause=None, asked=str(error)
-                )
-                continue
-            plain = without_a_look(at)
-            if plain is not None:
-                apply(conn, at, plain, self.patience, self.told)
-            else:
-                looks.append((at, pool.submit(look, at, self.patience)))
+            with self._one_of_many(conn, doubt, token):
+                at = self._start(conn, doubt, token)
+                if at is not None:
+                    looks.append((at, pool.submit(look, at, self.patience)))
         for at, future in looks:
             evidence, took = future.result()
-            record(conn, at, evidence, took, self.patience, self.told)
+            self.tally.count(Count.LOOKS, type(evidence).__name__)
+            with self._one_of_many(conn, at.doubt, at.token):
+                record(conn, at, evidence, took, self.patience, self.told)
+        self._held.clear()
         return bool(held)
 
+    def _sweep(self, conn: Conn) -> None:
+        """Now and then, tell of what stands in the rows and nobody was told of."""
+        if self.sweep is not None and monotonic() - self._swept_at >= _SWEEP_EVERY:
+            self._swept_at = monotonic()
+            self.sweep(conn)
 
-def asked_by_log(conn: Conn, doubt: ledger.Doubt, reason: str) -> None:  # noqa: ARG001 - Told
-    """Tell the log that a person must decide."""
-    log.error("doubt.needs_a_person", job=doubt.key, reason=reason, alert=True)
+    def _start(self, conn: Conn, doubt: ledger.Doubt, token: UUID) -> Look | None:
+        """What to look with, or None where that is decided without."""
+        try:
+            at = prepare(conn, self.registry, doubt, token)
+        except NotFound as error:
+            ask(conn, doubt, token, str(error), None, self.told)
+            return None
+        plain = without_a_look(at, self.patience)
+        if plain is None:
+            return at
+        apply(conn, at, plain, self.patience, self.told)
+        return None
+
+    @contextmanager
+    def _one_of_many(self, conn: Conn, doubt: ledger.Doubt, token: UUID) -> Iterator[None]:
+        """Let what is wrong with one doubt keep no other from being looked at."""
+        try:
+            yield
+        except Exception as error:
+            if conn.closed or conn.broken:
+                raise
+            broke(conn, doubt, token, error, self.patience, self.told)
 
 
 def _discard(conn: Conn | None) -> None:

@@ -12,10 +12,10 @@ from uuid import UUID
 import structlog
 
 from publisher.engine import ledger
-from publisher.engine.adapter import Adapter, LookQuery, Task
+from publisher.engine.adapter import Adapter
 from publisher.engine.errors import Conflict
 from publisher.engine.evidence import Evidence, Inconclusive
-from publisher.engine.job import Channel, Token
+from publisher.engine.job import Channel
 from publisher.engine.ledger import AlreadyDecided, Conn, Doubt
 from publisher.engine.registry import Registry
 from reconciler.judge import (
@@ -74,13 +74,14 @@ class Look:
             if lives is None or math.isinf(lives)
             else first + timedelta(seconds=lives - _REPEAT_MARGIN),
             useful_until=doubt.useful_until,
+            repeat_ended=doubt.repeat_ended,
         )
 
 
 def prepare(conn: Conn, registry: Registry, doubt: Doubt, token: UUID) -> Look:
     """Read what a look needs from the database. Raises ``NotFound`` without an adapter."""
     channel = ledger.channels(conn, [doubt.channel_id])[doubt.channel_id]
-    since = doubt.begun_at or doubt.since
+    since = doubt.live_since or doubt.since
     bound = ledger.bound_elsewhere(conn, channel.id, doubt.job_id, since)
     return Look(doubt, token, channel, registry.adapter(channel.platform), bound)
 
@@ -88,26 +89,7 @@ def prepare(conn: Conn, registry: Registry, doubt: Doubt, token: UUID) -> Look:
 def look(at: Look, patience: Patience) -> tuple[Evidence, float]:
     """Ask the platform. Any thread; no database. Whatever breaks proves nothing."""
     doubt = at.doubt
-    unlocks_at = doubt.sender.unlocks_at(patience.horizon)
-    query = LookQuery(
-        task=Task(
-            job_id=doubt.job_id,
-            key=doubt.key,
-            kind=doubt.kind,
-            token=doubt.token or Token(at.token),
-            channel=at.channel,
-            content=doubt.content,
-            content_sha256=bytes(doubt.content_sha256),
-            progress=doubt.progress or {},
-            platform_key=doubt.platform_key,
-            attempts=doubt.latest,
-        ),
-        began_at=doubt.begun_at or doubt.since,
-        now=doubt.now,
-        bound=at.bound,
-        remote_handle=doubt.remote_handle,
-        sender_is_gone=unlocks_at is not None and unlocks_at <= doubt.now,
-    )
+    query = doubt.query(at.channel, at.bound, patience.horizon)
     begun = monotonic()
     try:
         evidence = at.adapter.look(query)
@@ -120,9 +102,12 @@ def look(at: Look, patience: Patience) -> tuple[Evidence, float]:
 def record(
     conn: Conn, at: Look, evidence: Evidence, took: float, patience: Patience, told: Told
 ) -> None:
-    """Keep what was seen, and what follows from it."""
+    """Keep what was seen, and what follows from it; nothing, once the look is another's."""
     doubt = at.doubt
-    if doubt.token is not None:
+    if not ledger.holds_look(conn, doubt.job_id, at.token):
+        log.info("look.lapsed", job=doubt.key)
+        return
+    if doubt.token is not None:  # pragma: no branch - without one nobody would have looked
         ledger.record_look(
             conn,
             job_id=doubt.job_id,
@@ -135,9 +120,9 @@ def record(
     apply(conn, at, judge(at.case(), evidence, patience), patience, told)
 
 
-def without_a_look(at: Look) -> Judgement | None:
+def without_a_look(at: Look, patience: Patience) -> Judgement | None:
     """What is plain before any look, or None."""
-    return before_looking(at.case())
+    return before_looking(at.case(), patience)
 
 
 def apply(conn: Conn, at: Look, judgement: Judgement, patience: Patience, told: Told) -> None:
@@ -148,8 +133,37 @@ def apply(conn: Conn, at: Look, judgement: Judgement, patience: Patience, told: 
         log.info("doubt.decided_meanwhile", job=at.doubt.key, how=str(error))
     except Conflict as error:
         log.warning("doubt.refused", job=at.doubt.key, why=str(error))
-        _look_again(conn, at, str(error), patience.pause(at.doubt.looks), str(error))
-        told(conn, at.doubt, str(error))
+        ask(conn, at.doubt, at.token, str(error), _pause(at.doubt, patience), told)
+
+
+def broke(
+    conn: Conn, doubt: Doubt, token: UUID, error: Exception, patience: Patience, told: Told
+) -> None:
+    """Go on after a doubt that could not be worked on: look again, in the end ask a person."""
+    log.error("doubt.broke", job=doubt.key, error=str(error).partition("\n")[0], alert=True)
+    why = f"what was seen could not be recorded: {type(error).__name__}"
+    pause = _pause(doubt, patience)
+    if pause is None:
+        ask(conn, doubt, token, why, None, told)
+    else:
+        ledger.look_again(conn, doubt.job_id, token, last_look=why, pause=pause)
+
+
+def ask(
+    conn: Conn, doubt: Doubt, token: UUID, reason: str, pause: float | None, told: Told
+) -> None:
+    """Ask a person, and tell them so the first time."""
+    with conn.transaction():
+        asked = ledger.look_again(
+            conn, doubt.job_id, token, last_look=reason, pause=pause, asked=reason
+        )
+        if asked and doubt.asked_at is None:
+            told(conn, doubt, reason)
+
+
+def _pause(doubt: Doubt, patience: Patience) -> float | None:
+    """Seconds until the next look, None after the last."""
+    return patience.pause(doubt.looks) if doubt.looks + 1 < patience.limit else None
 
 
 def _apply(conn: Conn, at: Look, judgement: Judgement, patience: Patience, told: Told) -> None:
@@ -172,15 +186,9 @@ def _apply(conn: Conn, at: Look, judgement: Judgement, patience: Patience, told:
         case RepeatIt(reason, until, after):
             ledger.repeat(conn, doubt, until=until, after=after, who=WHO, reason=reason)
         case LookAgain(pause, why):
-            _look_again(conn, at, why, pause, None)
+            ledger.look_again(conn, doubt.job_id, at.token, last_look=why, pause=pause)
         case AskAPerson(reason, pause):
-            _look_again(conn, at, reason, pause, reason)
-            if doubt.asked_at is None:
-                told(conn, doubt, reason)
+            ask(conn, doubt, at.token, reason, pause, told)
         case _:  # pragma: no cover - mypy proves that nothing gets here
             assert_never(judgement)
     log.info("doubt.judged", job=doubt.key, judgement=type(judgement).__name__)
-
-
-def _look_again(conn: Conn, at: Look, why: str, pause: float | None, asked: str | None) -> None:
-    ledger.look_again(conn, at.doubt.job_id, at.token, last_look=why, pause=pause, asked=asked)

@@ -64,9 +64,29 @@ def test_a_safe_repeat_does_not_hide_a_doubt() -> None:
 
 def test_a_doubt_offers_no_way_to_send_again() -> None:
     at = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER), tries=5)
-    assert at.verbs == ()
+    assert at.verbs == ("unknowns show",)
     assert at.needs_a_person
     assert "nothing will be sent" in at.by_itself
+
+
+def test_a_doubt_is_checked_while_looks_remain_and_then_needs_a_person() -> None:
+    later = NOW + timedelta(minutes=1)
+    checking = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER, next_look_at=later), tries=5)
+    assert (checking.mark, checking.label) == ("?", "May be live: checking")
+    assert (checking.next_at, checking.needs_a_person) == (later, False)
+    assert checking.by_itself == "nothing is sent by itself; the next look is at"
+    due = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER, next_look_at=NOW), tries=5)
+    assert due.next_at is None
+    assert due.by_itself == "nothing is sent by itself; a look at the page is due"
+
+    asked = {"asked_at": NOW, "asked_reason": "2 posts on the page could be it"}
+    both = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER, next_look_at=later, **asked), tries=5)
+    assert (both.mark, both.label) == ("‽", "May be live: needs a person")
+    assert both.needs_a_person
+    assert both.next_at == later
+    assert both.why.endswith("came in time. 2 posts on the page could be it.")
+    over = stand(row(State.UNKNOWN, reason=Reason.NO_ANSWER, **asked), tries=5)
+    assert over.by_itself == "nothing will be sent by itself"
 
 
 def test_a_wait_says_until_when() -> None:
@@ -88,6 +108,15 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
     assert said.endswith(".")
     assert said != reason
     assert reasons.remedy_words(reasons.remedy(reason))
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_a_brief_reason_fits_a_column(reason: Reason) -> None:
+    said = reasons.brief(reason)
+    assert said
+    if said != reasons.sentence(reason):
+        assert len(said) <= 30
+    assert reasons.brief(None) == ""
 
 
 def test_a_reason_that_is_none_of_ours_is_said_as_it_is() -> None:

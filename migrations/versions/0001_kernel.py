@@ -570,15 +570,18 @@ BEGIN
      WHERE fresh ? n.key
      ORDER BY n.key;
 
+    -- By digest: calls with other keys and the same work wait for one another in one order, too.
     FOR r IN
-        SELECT DISTINCT ON (n.key) n.key, (fresh ->> n.key)::bigint AS id,
-               unique_digest(n.kind, n.queue, n.content) AS digest,
-               clock_timestamp() + make_interval(secs => n.unique_seconds) AS lapses_at
-          FROM jsonb_to_recordset(new_jobs) AS n(
-                   key text, kind text, queue text, content text,
-                   unique_seconds double precision)
-         WHERE n.unique_seconds IS NOT NULL AND fresh ? n.key
-         ORDER BY n.key
+        SELECT u.* FROM (
+            SELECT DISTINCT ON (n.key) n.key, (fresh ->> n.key)::bigint AS id,
+                   unique_digest(n.kind, n.queue, n.content) AS digest,
+                   clock_timestamp() + make_interval(secs => n.unique_seconds) AS lapses_at
+              FROM jsonb_to_recordset(new_jobs) AS n(
+                       key text, kind text, queue text, content text,
+                       unique_seconds double precision)
+             WHERE n.unique_seconds IS NOT NULL AND fresh ? n.key
+             ORDER BY n.key) AS u
+         ORDER BY u.digest, u.key
     LOOP
         PERFORM take_unique_lock(r.key, r.id, r.digest, r.lapses_at);
     END LOOP;

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from publisher.cli import channels, db, demo, jobs, posts, screen
+from publisher.cli import channels, db, demo, jobs, posts, screen, unknowns, workers
 from publisher.cli.sandbox import sandbox
 from publisher.cli.up import up
 from publisher.cli.worker import worker
@@ -28,6 +28,8 @@ app = typer.Typer(
 app.add_typer(channels.app, name="channels")
 app.add_typer(posts.app, name="posts")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(unknowns.app, name="unknowns")
+app.add_typer(workers.app, name="workers")
 app.command(help=_("Claim what is due and send it, until told to stop."))(worker)
 app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
 app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)

@@ -59,6 +59,7 @@ class Children:
         if quiet:
             self._environment.setdefault("PUBLISHER_LOG_LEVEL", "warning")
         self._children: list[Child] = []
+        self._measured = 0
         self._interrupted = threading.Event()
         self._interrupts = 0
 
@@ -87,13 +88,26 @@ class Children:
             _("worker"),
             ["publisher", "worker", "--parent-pipe", *arguments],
             patience=self._settings.drain_seconds + _KILL_AFTER,
+            environment=self._with_metrics(),
         )
 
     def start_reconciler(self) -> Child:
         """Start the process that looks for posts whose outcome is unknown."""
         return self._start(
-            _("reconciler"), ["reconciler", "--parent-pipe"], patience=_LOOK_SECONDS
+            _("reconciler"),
+            ["reconciler", "--parent-pipe"],
+            patience=_LOOK_SECONDS,
+            environment=self._with_metrics(),
         )
+
+    def _with_metrics(self) -> dict[str, str]:
+        """The environment for one more process that serves metrics: each has a port of its own."""
+        first = self._settings.metrics_port
+        if first is None:
+            return self._environment
+        port = first + self._measured
+        self._measured += 1
+        return self._environment | {"PUBLISHER_METRICS_PORT": str(port)}
 
     def stop_one(self, child: Child) -> None:
         """Stop one process before the others."""
@@ -143,7 +157,13 @@ class Children:
         self.stop()
 
     def _start(
-        self, name: str, module: Sequence[str], *, patience: float, reads: bool = False
+        self,
+        name: str,
+        module: Sequence[str],
+        *,
+        patience: float,
+        reads: bool = False,
+        environment: dict[str, str] | None = None,
     ) -> Child:
         with _interrupts_blocked():
             process = subprocess.Popen(  # noqa: S603 - our own modules, our own arguments
@@ -151,7 +171,7 @@ class Children:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if reads else None,
                 text=True,
-                env=self._environment,
+                env=environment or self._environment,
             )
         child = Child(name, process, patience)
         self._children.append(child)

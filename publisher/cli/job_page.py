@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ from publisher.cli import moments
 from publisher.cli.screen import excerpt, visible
 from publisher.engine.adapter import Capabilities, Promise
 from publisher.engine.content import ContentError, Post
-from publisher.engine.job import State, public_id
+from publisher.engine.job import public_id
+from publisher.engine.ledger import Doubt
 from publisher.engine.outcome import Proof
 from publisher.engine.queries import AttemptDetail, JobDetail, LookDetail, Moment
 from publisher.standing import OnPage, Standing, stand
@@ -23,26 +24,53 @@ from publisher.words import _, many
 _LABEL: Final = 10
 _TEXT: Final = 60
 _BODY: Final = 400
+_IDS: Final = 4
 _OWN_ROWS: Final = frozenset({"claim", "begin_send", "settle", "look"})
 """Moments that an attempt or a look tells itself."""
 
 
-def lines(detail: JobDetail, can: Capabilities | None, *, digits: int, tries: int) -> Iterator[str]:
-    """The page, line by line. ``can``: what the platform can do, where that is known."""
+def lines(
+    detail: JobDetail,
+    can: Capabilities | None,
+    doubt: Doubt | None,
+    *,
+    digits: int,
+    tries: int,
+    horizon: timedelta,
+) -> Iterator[str]:
+    """The page, line by line.
+
+    ``can``: what the platform can do, where that is known. ``doubt``: for one that may be live.
+    """
+    yield from evidence(detail, can, doubt, tries=tries, horizon=horizon)
+    yield field(_("Next"), "   |   ".join(_next(detail, stand(detail.row, tries=tries), digits)))
+
+
+def evidence(
+    detail: JobDetail,
+    can: Capabilities | None,
+    doubt: Doubt | None,
+    *,
+    tries: int,
+    horizon: timedelta,
+) -> Iterator[str]:
+    """The page without what may be done next."""
     at = stand(detail.row, tries=tries)
     of = moments.zone(detail.zone)
     yield _headline(detail, at, of)
     if at.why:
         tried = f" ({at.label})" if detail.row.failures and at.next_at is not None else ""
-        yield _field(_("Why"), f"{at.why}{tried}")
+        yield field(_("Why"), visible(f"{at.why}{tried}"))
     yield from _what_and_where(detail, can, of)
     for attempt in detail.attempts:
         yield from _attempt(attempt, detail, of)
     for number, look in enumerate(detail.looks, 1):
         yield _look(number, look, of)
     yield from _events(detail, of)
-    yield from _sender(detail)
-    yield _field(_("Next"), "   |   ".join(_next(detail, at, digits)))
+    if doubt is not None:
+        yield field(_("Sender"), _sender(detail, doubt, horizon, of))
+        if doubt.taken_by is not None:
+            yield field(_("Taken"), visible(_("by {who}").format(who=doubt.taken_by)))
 
 
 def as_json(detail: JobDetail) -> dict[str, object]:
@@ -83,22 +111,22 @@ def _headline(detail: JobDetail, at: Standing, of: tzinfo) -> str:
 
 def _what_and_where(detail: JobDetail, can: Capabilities | None, of: tzinfo) -> Iterator[str]:
     row = detail.row
-    yield _field(_("Post"), _post(detail, of))
+    yield field(_("Post"), _post(detail, of))
     yield from _content(detail.content)
-    yield _field(_("Channel"), _channel(detail, can))
+    yield field(_("Channel"), _channel(detail, can))
     due = moments.long(row.due_at, of, row.now)
     if row.useful_until is not None:
         until = row.useful_until.astimezone(of)
         due += "   " + _("useful until {until}").format(until=f"{moments.day(until)} {until:%H:%M}")
-    yield _field(_("Due"), due)
-    yield _field(_("Id"), public_id(row.id))
-    yield _field(_("Key"), visible(row.key))
+    yield field(_("Due"), due)
+    yield field(_("Id"), public_id(row.id))
+    yield field(_("Key"), visible(row.key))
     if row.remote_id is not None:
-        yield _field(_("Remote id"), visible(row.remote_id))
+        yield field(_("Remote id"), visible(row.remote_id))
     if detail.replaces is not None:
-        yield _field(_("Replaces"), public_id(detail.replaces))
+        yield field(_("Replaces"), public_id(detail.replaces))
     if detail.repeats is not None:
-        yield _field(_("Repeats"), public_id(detail.repeats))
+        yield field(_("Repeats"), public_id(detail.repeats))
 
 
 def _post(detail: JobDetail, of: tzinfo) -> str:
@@ -119,17 +147,17 @@ def _content(content: str) -> Iterator[str]:
     try:
         post = Post.from_json(content)
     except ContentError:
-        yield _field("", excerpt(content, _BODY))
+        yield field("", excerpt(content, _BODY))
         return
     text = post.text.splitlines() or [""]
     for number, line in enumerate(text):
-        yield _field(_("Text") if number == 0 else "", f"│ {visible(line)}")
+        yield field(_("Text") if number == 0 else "", f"│ {visible(line)}")
     if post.link:
-        yield _field(_("Link"), visible(post.link))
+        yield field(_("Link"), visible(post.link))
     for item in post.media:
         name = item.name or item.url or (item.sha256 or "")[:12]
         alt = f" “{excerpt(item.alt, _TEXT)}”" if item.alt else ""
-        yield _field(_("Media"), f"{item.kind} {visible(name)}{alt}")
+        yield field(_("Media"), f"{item.kind} {visible(name)}{alt}")
 
 
 def _channel(detail: JobDetail, can: Capabilities | None) -> str:
@@ -233,18 +261,35 @@ def _proof(attempt: AttemptDetail, of: tzinfo) -> str:
 
 
 def _look(number: int, look: LookDetail, of: tzinfo) -> str:
-    found = dict(look.evidence)
-    kind = found.pop("kind", found.pop("type", ""))
-    says = ", ".join(f"{name} {_short(value)}" for name, value in found.items() if value)
     head = _("Look {n}").format(n=number)
-    return f"{head}  {moments.clock(look.ended_at, of)}  {visible(f'{kind} {says}'.strip())}"
+    return f"{head:<{_LABEL}}{moments.clock(look.ended_at, of)}  {visible(found(look.evidence))}"
+
+
+def found(evidence: Mapping[str, Any]) -> str:
+    """What a look found, in a line."""
+    match evidence.get("kind"):
+        case "Found":
+            where = evidence.get("permalink") or evidence.get("remote_id")
+            return _("found: {where}").format(where=where)
+        case "Absent":
+            searched = int(evidence.get("searched") or 0)
+            return many("not among {n} post", "not among {n} posts", searched)
+        case "Inconclusive":
+            listed = evidence.get("candidates") or []
+            ids = ", ".join(str(item.get("remote_id")) for item in listed[:_IDS])
+            more = "" if len(listed) <= _IDS else ", …"
+            could = many("{n} could be it", "{n} could be it", len(listed))
+            says = f"{could} ({ids}{more}): " if listed else ""
+            return excerpt(f"{says}{evidence.get('reason') or ''}", _BODY)
+        case _:
+            return _short(dict(evidence))
 
 
 def _events(detail: JobDetail, of: tzinfo) -> Iterator[str]:
     told = [moment for moment in detail.timeline if moment.event not in _OWN_ROWS]
     for number, moment in enumerate(told):
         label = _("Events") if number == 0 else ""
-        yield _field(label, _event(moment, of))
+        yield field(label, _event(moment, of))
 
 
 def _event(moment: Moment, of: tzinfo) -> str:
@@ -254,22 +299,30 @@ def _event(moment: Moment, of: tzinfo) -> str:
     return visible(f"{when}  {moment.event}  {moment.who}  {detail}".rstrip())
 
 
-def _sender(detail: JobDetail) -> Iterator[str]:
+def _sender(detail: JobDetail, doubt: Doubt, horizon: timedelta, of: tzinfo) -> str:
     """Whether who began the doubtful attempt can still write: it decides what people may do."""
-    if detail.row.state is not State.UNKNOWN:
-        return
-    doubtful = next((a for a in reversed(detail.attempts) if a.proof is None), None)
-    sender = detail.senders.get(doubtful.incarnation) if doubtful else None
-    if sender is None:
-        return
-    run = _("worker run {n}").format(n=sender.id)
-    if sender.ended_at is not None:
-        says = _("{run} has ended ({why})").format(run=run, why=sender.end_reason)
-    elif sender.declared_gone_at is not None:
-        says = _("{run} was stated gone by a person").format(run=run)
+    sender = doubt.sender
+    unlocks_at = sender.unlocks_at(horizon)
+    if doubt.incarnation is None:
+        return _("the record of who sent it is lost; sending again stays locked")
+    run = _("worker run {n} on {host}").format(n=sender.run, host=visible(sender.host))
+    if unlocks_at is None:
+        return _("{run} is not proved gone; sending again stays locked").format(run=run)
+    if sender.gone_at() == sender.returned_at:
+        says = _("{run} came back from this send").format(run=run)
+    elif sender.gone_at() == sender.ended_at:
+        known = detail.senders.get(sender.run)
+        why = visible((known.end_reason if known else None) or "?")
+        says = _("{run} has ended ({why})").format(run=run, why=why)
     else:
-        says = _("{run} is not proved gone; sending again stays locked").format(run=run)
-    yield _field(_("Sender"), says)
+        says = _("{run} was stated gone by a person").format(run=run)
+    if unlocks_at <= doubt.now:
+        return _("{says}; sending again is not locked").format(says=says)
+    when = f"{unlocks_at.astimezone(of):%H:%M:%S} {moments.city(of)}"
+    left = moments.relative(unlocks_at, doubt.now)
+    return _("{says}; sending again is locked until {when} · {left}").format(
+        says=says, when=when, left=left
+    )
 
 
 def _next(detail: JobDetail, at: Standing, digits: int) -> Iterator[str]:
@@ -277,6 +330,8 @@ def _next(detail: JobDetail, at: Standing, digits: int) -> Iterator[str]:
     for verb in at.verbs:
         if verb.startswith("channels "):
             yield f"publisher {verb} {json.dumps(detail.row.channel, ensure_ascii=False)}"
+        elif verb.startswith("unknowns "):
+            yield f"publisher {verb} {name}"
         else:
             first, _space, rest = verb.partition(" ")
             yield f"publisher jobs {first} {name} {rest}".rstrip()
@@ -284,7 +339,8 @@ def _next(detail: JobDetail, at: Standing, digits: int) -> Iterator[str]:
         yield "publisher jobs list"
 
 
-def _field(label: str, text: str) -> str:
+def field(label: str, text: str) -> str:
+    """One line with its label in front."""
     return f"{label:<{_LABEL}}{text}".rstrip()
 
 

@@ -18,7 +18,7 @@ from publisher.engine.adapter import Capabilities
 from publisher.engine.content import ContentError
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.job import JobId, State, public_id
-from publisher.engine.ledger import Moved
+from publisher.engine.ledger import Doubt, Moved
 from publisher.engine.queries import JobDetail, JobRow
 from publisher.engine.registry import Registry
 from publisher.standing import stand
@@ -83,11 +83,12 @@ def show(
     """Exit 0 whatever is shown."""
     with session.transaction() as conn:
         detail = queries.job_detail(conn, queries.find_job(conn, job))
+        doubt = _doubt(conn, detail)
         digits = queries.id_digits(conn)
     if json:
         screen.emit([job_page.as_json(detail)])
         return
-    screen.say(*_page(detail, digits))
+    screen.say(*_page(detail, doubt, digits))
 
 
 @app.command(help=_("Wait until no job that is due is scheduled, being prepared or being sent."))
@@ -213,8 +214,9 @@ def page_of(database: Database, job_id: JobId) -> Iterator[str]:
     """What ``show`` shows of one job, line by line."""
     with database.engine.begin() as conn:
         detail = queries.job_detail(conn, job_id)
+        doubt = _doubt(conn, detail)
         digits = queries.id_digits(conn)
-    return _page(detail, digits)
+    return _page(detail, doubt, digits)
 
 
 def as_json(row: JobRow) -> dict[str, object]:
@@ -274,8 +276,11 @@ def _show(rows: Sequence[JobRow], total: int, digits: int) -> None:
                 shown=len(rows), total=total
             )
         )
-    first = next((row for row in rows if row.state is State.UNKNOWN), rows[-1])
-    screen.say_next(f"publisher jobs show {public_id(first.id)[:digits]}")
+    doubt = next((row for row in rows if row.state is State.UNKNOWN), None)
+    if doubt is not None:
+        screen.say_next(f"publisher unknowns show {public_id(doubt.id)[:digits]}")
+    else:
+        screen.say_next(f"publisher jobs show {public_id(rows[-1].id)[:digits]}")
 
 
 def _each(
@@ -327,10 +332,17 @@ def _told(moved: Sequence[Moved], done: str, digits: int) -> Iterator[str]:
             yield f"{name} {done}"
 
 
-def _page(detail: JobDetail, digits: int) -> Iterator[str]:
+def _page(detail: JobDetail, doubt: Doubt | None, digits: int) -> Iterator[str]:
     settings = session.settings()
     can = _capabilities(bootstrap.describing_registry(settings), detail)
-    return job_page.lines(detail, can, digits=digits, tries=settings.tries)
+    return job_page.lines(
+        detail, can, doubt, digits=digits, tries=settings.tries, horizon=session.horizon()
+    )
+
+
+def _doubt(conn: Connection, detail: JobDetail) -> Doubt | None:
+    """What is known of a job that may be live; None for any other."""
+    return next(iter(ledger.doubts(conn, [detail.row.id])), None)
 
 
 def _capabilities(registry: Registry, detail: JobDetail) -> Capabilities | None:

@@ -78,6 +78,11 @@ def emit(objects: Iterable[object]) -> None:
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """Write a table without lines; empty cells read ``-``."""
+    say(*table_lines(columns, rows))
+
+
+def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of such a table."""
     console = _console()
     cells = [[visible(cell) if cell else "-" for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
@@ -94,7 +99,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None
         table.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(table)
-    say(*(line.rstrip() for line in captured.get().splitlines()))
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def progress() -> Progress:

@@ -6,6 +6,7 @@ import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,11 @@ def service_settings() -> Settings:
     loaded = settings()
     telemetry.configure(loaded)
     return loaded
+
+
+def horizon() -> timedelta:
+    """After it, what an ended process wrote has landed or never will."""
+    return timedelta(seconds=settings().horizon)
 
 
 def who() -> str:

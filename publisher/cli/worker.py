@@ -54,5 +54,6 @@ def worker(
             signal.signal(number, drain)
         if parent_pipe:
             children.when_parent_ends(process.drain)
-        code = process.run()
+        with bootstrap.measured(app):
+            code = process.run()
     raise typer.Exit(code)

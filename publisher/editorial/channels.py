@@ -126,13 +126,13 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     """Connect one page within the transaction of ``conn``, its credential sealed for it alone.
 
     ``remote_id`` is the platform's own id for the page; ``base_url`` the server's address where
-    that is not the platform's usual one, ``trusted`` when whoever runs this machine gave it;
-    any other is checked each time before it is connected to. Nothing is asked of the platform;
-    see ``check``.
+    that is not the platform's usual one, ``trusted`` when whoever runs this machine gave it, here
+    or in the credential; any other is checked each time before it is connected to. Nothing is
+    asked of the platform; see ``check``.
 
     Raises ``NotFound`` for a platform without an adapter, ``ChannelRefused`` for the rest.
     """
-    registry.adapter(platform)
+    can = registry.adapter(platform).capabilities("")
     name, remote_id = _named(name), remote_id.strip()
     if not remote_id or not remote_id.isprintable() or " " in remote_id:
         message = f"The remote id {remote_id!r} is not one. Give the platform's id of the page."
@@ -140,16 +140,15 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     address = _address(base_url)
     secret = _token(token)
     values = {"platform": platform, "name": name, "remote_id": remote_id, "base_url": address}
-    is_trusted = trusted and address is not None
     try:
         with conn.begin_nested():
             added = conn.execute(
-                insert(channels).values(**values, trusted=is_trusted).returning(channels.c.id)
+                insert(channels).values(**values, trusted=trusted).returning(channels.c.id)
             ).one()
     except IntegrityError as error:
         raise _taken(conn, error, values) from error
     sealed = vault.seal(secret, channel_id=added.id)
-    conn.execute(insert(gates).values(channel_id=added.id, max_in_flight=1))
+    conn.execute(insert(gates).values(channel_id=added.id, max_in_flight=can.in_flight))
     row = conn.execute(
         update(channels)
         .where(channels.c.id == added.id)

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Protocol
 
 from publisher.engine.errors import PermitLate, PermitUsed
-from publisher.engine.evidence import Evidence
+from publisher.engine.evidence import Candidate, Evidence, NotThisPost
 from publisher.engine.job import Channel, JobId, Token
 from publisher.engine.outcome import Deferred, Outcome, Rejected, Unauthorized
 
@@ -39,7 +39,8 @@ class Capabilities:
     ``can_look``: a look may find the post. ``listing_is_exhaustive``: a clean look may prove that
     it is absent. ``repeat_for``: seconds a platform key makes a repeat safe (``inf``: for ever),
     None where there is no key. ``repeat_is_atomic``: the key holds even while the first request
-    is still under way. ``text_unit``: how ``text_limit`` counts.
+    is still under way. ``text_unit``: how ``text_limit`` counts. ``queue``: the lane its jobs are
+    in. ``in_flight``: how many of a channel's may be under way at once; 1 keeps their order.
     """
 
     format: str
@@ -55,6 +56,8 @@ class Capabilities:
     can_delete: bool = False
     repeat_for: float | None = None
     repeat_is_atomic: bool = False
+    queue: str = "publish"
+    in_flight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,15 @@ class Adapter(Protocol):
 
     def look(self, query: LookQuery) -> Evidence:
         """Read the page for evidence. Never sends."""
+        ...
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        """Read the very post that a person names, by link or id, and say whether it is this one.
+
+        Whether it is bound to another job is the ledger's to say, which names that job. Where the
+        platform lets nobody read a post (``can_look`` is False), only the link is checked, and the
+        candidate holds no text. Never sends, never raises for what platform or network do.
+        """
         ...
 
     def check(self, channel: Channel) -> ChannelHealth:

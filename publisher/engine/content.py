@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Self, TypeVar
+
+_T = TypeVar("_T")
 
 
 class ContentError(ValueError):
@@ -57,6 +61,90 @@ class Post:
         except (ValueError, KeyError, TypeError) as error:
             message = f"not the content of a post: {error}"
             raise ContentError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A mail to one recipient. ``at``: the instant its Date shows, the same on every attempt.
+
+    ``about``: what it tells of, for whoever adds to it before it is sent; not part of the mail.
+    """
+
+    to: str
+    subject: str
+    text: str
+    at: datetime
+    html: str | None = None
+    about: Mapping[str, object] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Canonical JSON text. Raises ``ContentError``."""
+        return canonical(
+            {
+                "about": dict(self.about),
+                "at": self.at.isoformat(),
+                "html": self.html,
+                "subject": self.subject,
+                "text": self.text,
+                "to": self.to,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, content: str) -> Self:
+        """Read what ``to_json`` wrote. Raises ``ContentError`` on anything else."""
+        try:
+            parts = json.loads(content)
+            return cls(
+                to=_a(str, parts["to"]),
+                subject=_a(str, parts["subject"]),
+                text=_a(str, parts["text"]),
+                at=_instant(parts["at"]),
+                html=None if parts.get("html") is None else _a(str, parts["html"]),
+                about=_a(dict, parts.get("about", {})),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = "not the content of a mail: it needs to, subject, text and at, an instant"
+            raise ContentError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that a webhook tells of: its ``type`` as in the event catalogue, and its facts."""
+
+    type: str
+    at: datetime
+    data: Mapping[str, object]
+
+    def to_json(self) -> str:
+        """Canonical JSON text. Raises ``ContentError``."""
+        return canonical({"at": self.at.isoformat(), "data": dict(self.data), "type": self.type})
+
+    @classmethod
+    def from_json(cls, content: str) -> Self:
+        """Read what ``to_json`` wrote. Raises ``ContentError`` on anything else."""
+        try:
+            parts = json.loads(content)
+            return cls(_a(str, parts["type"]), _instant(parts["at"]), _a(dict, parts["data"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = "not the content of a webhook: it needs type, data and at, an instant"
+            raise ContentError(message) from error
+
+
+def _a(kind: type[_T], value: object) -> _T:
+    """The value, if it is of that kind. Raises ``TypeError``."""
+    if not isinstance(value, kind):
+        message = f"not a {kind.__name__}"
+        raise TypeError(message)
+    return value
+
+
+def _instant(value: str) -> datetime:
+    at = datetime.fromisoformat(value)
+    if at.tzinfo is None:
+        message = "a time without a zone is no instant"
+        raise ValueError(message)
+    return at
 
 
 def canonical(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,27 @@ class Inconclusive:
 
 
 Evidence = Found | Absent | Inconclusive
+
+
+class Mismatch(StrEnum):
+    """Why a post that a person named is not taken for the one that was sent."""
+
+    NO_LINK = "no-link"
+    """It is no link to, or id of, a post on this platform."""
+    ANOTHER_PAGE = "another-page"
+    NOT_FOUND = "not-found"
+    TOO_EARLY = "too-early"
+    """It was created before we sent."""
+    TEXT_DIFFERS = "text-differs"
+    NOT_OURS = "not-ours"
+    """Another application made it, or it holds other media."""
+    UNREADABLE = "unreadable"
+    """It cannot be read just now; that proves nothing either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotThisPost:
+    """What a person named is not the post in question; ``message`` is the sentence that says so."""
+
+    code: Mismatch
+    message: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import psycopg
 import structlog
 
 from publisher.engine import ledger, retry
+from publisher.engine.alert import Alert, Incident
+from publisher.engine.alerts import Alarm, by_log
 from publisher.engine.job import JobId, Token
 from publisher.engine.ledger import Unsettled
 from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason, outcome_json
@@ -25,6 +27,7 @@ from publisher.engine.spool import (
     abandoned,
     boot_id,
 )
+from publisher.engine.tally import Count, Tally
 
 log = structlog.get_logger(__name__)
 
@@ -42,13 +45,15 @@ class Rescue:
     who: str
     own: Path | None = None
     at: Probe = unwatched
+    alarm: Alarm = by_log
+    tally: Tally = field(default_factory=Tally)
 
     def leases(self, conn: psycopg.Connection[Any]) -> bool:
         """Take jobs whose lease is long over, and end those whose useful time is."""
         self.at(Point.BEFORE_RESCUE)
         rescued = ledger.rescue(conn, grace=self.grace, deaths=self.policy.deaths, who=self.who)
         self.at(Point.AFTER_RESCUE)
-        _tell(rescued)
+        self._tell(rescued)
         missed = ledger.expire(conn, who=self.who)
         if missed:
             log.warning("jobs.missed", jobs=len(missed))
@@ -127,7 +132,7 @@ class Rescue:
         rescued: tuple[ledger.Rescued, ...] = ()
         if registered:
             rescued = ledger.forsake(conn, number, deaths=self.policy.deaths, who=self.who)
-            _tell(rescued)
+            self._tell(rescued)
         self._late_or_lost(conn, record, now, but={attempt.token for attempt in unsettled})
         if registered:
             if ledger.held_by(conn, number):
@@ -164,12 +169,15 @@ class Rescue:
     def _record(
         self, conn: psycopg.Connection[Any], job_id: JobId, token: Token, end: Settlement
     ) -> ledger.Late:
-        late = ledger.record_late(conn, job_id, token, end, who=self.who, event="spool_read")
+        with conn.transaction():
+            late = ledger.record_late(conn, job_id, token, end, who=self.who, event="spool_read")
+            if late is ledger.Late.KEPT_ALERT:
+                log.error("job.live_against_the_journal", job_id=job_id, alert=True)
+                self.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
         if late is ledger.Late.LOCKED:
             message = "another transaction holds a job of it"
             raise BlockedError(message)
-        if late is ledger.Late.KEPT_ALERT:
-            log.error("job.live_against_the_journal", job_id=job_id, alert=True)
+        self.tally.count(Count.LATE_ANSWERS, late)
         log.info("job.spool_read", job_id=job_id, by=end.event, became=late)
         return late
 
@@ -181,25 +189,22 @@ class Rescue:
         Most were settled long since. An answer that the database lacks is brought to it; a send
         it knows nothing of is a doubt.
         """
-        started = {
-            token: trace
+        started = [
+            (trace.opened, trace)
             for token, trace in record.traces.items()
             if trace.opened is not None and trace.started and token not in but
-        }
+        ]
         known = ledger.known_attempts(
-            conn, [(t.opened.job_id, t.opened.attempt, token)
-                   for token, t in started.items() if t.opened is not None]
-        )  # fmt: skip
-        for token, trace in started.items():
-            if (opened := trace.opened) is None:
-                continue
-            attempt = known.get(token)
+            conn, [(opened.job_id, opened.attempt, opened.token) for opened, _ in started]
+        )
+        for opened, trace in started:
+            attempt = known.get(opened.token)
             if attempt is None:
                 self._lost(conn, record, opened, trace)
             elif isinstance(trace.outcome, Published) and not attempt.published:
                 standing = _standing(trace.outcome, trace, 0, now)
                 end = retry.settle(trace.outcome, standing, self.policy, now)
-                self._record(conn, opened.job_id, token, end)
+                self._record(conn, opened.job_id, opened.token, end)
 
     def _lost(
         self, conn: psycopg.Connection[Any], record: Record, opened: Opened, trace: Trace
@@ -217,6 +222,13 @@ class Rescue:
             who=self.who,
         )
         log.error("spool.found", job_id=opened.job_id, doubted=doubted, alert=True)
+
+    def _tell(self, rescued: tuple[ledger.Rescued, ...]) -> None:
+        if rescued:
+            doubts = sum(job.state == "unknown" for job in rescued)
+            log.warning("jobs.rescued", jobs=len(rescued), unknown=doubts, alert=doubts > 0)
+        for job in rescued:
+            self.tally.count(Count.RESCUES, job.state)
 
 
 class BlockedError(Exception):
@@ -253,9 +265,3 @@ def _standing(outcome: Outcome, trace: Trace | None, failures: int, ends_at: dat
         sent=not not_sent,
         can_look=opened is not None and opened.can_look,
     )
-
-
-def _tell(rescued: tuple[ledger.Rescued, ...]) -> None:
-    if rescued:
-        doubts = sum(job.state == "unknown" for job in rescued)
-        log.warning("jobs.rescued", jobs=len(rescued), unknown=doubts, alert=doubts > 0)

@@ -166,7 +166,7 @@ def _published(outcome: Published) -> Settlement:
         State.PUBLISHED,
         outcome="published",
         remote_id=outcome.remote_id,
-        permalink=_storable_link(outcome.permalink),
+        permalink=storable_link(outcome.permalink),
         answer=outcome.answer,
         rest=Rest(seconds=outcome.not_before) if outcome.not_before else None,
     )
@@ -243,7 +243,8 @@ def is_storable_id(remote_id: str) -> bool:
     return 0 < len(remote_id) <= _ID_LIMIT and remote_id.isprintable()
 
 
-def _storable_link(permalink: str | None) -> str | None:
+def storable_link(permalink: str | None) -> str | None:
+    """The address, where it can be kept and shown."""
     if permalink is None or len(permalink) > _LINK_LIMIT or not permalink.isprintable():
         return None
     return permalink
@@ -258,7 +259,7 @@ def found(remote_id: str, permalink: str | None, *, attempt: int, about: Token) 
         State.PUBLISHED,
         outcome="published",
         remote_id=remote_id,
-        permalink=_storable_link(permalink),
+        permalink=storable_link(permalink),
         detail="found on the page before a second send",
         attempt=attempt,
         about=about,

@@ -27,7 +27,7 @@ from publisher.engine.adapter import (
     Task,
 )
 from publisher.engine.content import Post
-from publisher.engine.evidence import Evidence
+from publisher.engine.evidence import Candidate, Evidence, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import Outcome
 from publisher.engine.registry import Registry
@@ -71,6 +71,9 @@ class Stub:
         raise NotImplementedError
 
     def look(self, query: LookQuery) -> Evidence:
+        raise NotImplementedError
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
         raise NotImplementedError
 
     def check(self, channel: Channel) -> ChannelHealth:

@@ -37,7 +37,7 @@ def port() -> str:
         return str(free.getsockname()[1])
 
 
-def test_a_dozen_posts_go_live_once_and_a_doubt_stays_one(tmp_path: Path, port: str) -> None:
+def test_a_dozen_posts_go_live_once_and_a_doubt_is_found(tmp_path: Path, port: str) -> None:
     home = tmp_path / "home"
     first = demo(home, "run", "--once", PUBLISHER_SANDBOX_PORT=port)
     assert first.returncode == 0, first
@@ -51,8 +51,9 @@ def test_a_dozen_posts_go_live_once_and_a_doubt_stays_one(tmp_path: Path, port: 
 
     doubt = demo(home, "doubt", PUBLISHER_SANDBOX_PORT=port)
     assert doubt.returncode == 0, doubt
-    assert "MAYBE on the page · needs a person" in doubt.stdout
-    assert "On the Page it stands 1 time." in doubt.stdout
+    assert "MAYBE on the page · nothing is sent by itself" in doubt.stdout
+    assert "On the Page it stands 1 time. The journal says: Live." in doubt.stdout
+    assert "Where a look cannot prove that, a person decides." in doubt.stdout
     kept = log.read(home / "sandbox")
     assert len(kept.ever_posted) == 13
     assert kept.duplicates() == {}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from publisher.adapters.bluesky import evidence, formats, tid
+from publisher.adapters.bluesky import evidence, formats, identify, tid
 from publisher.adapters.bluesky.account import (
     ENTRYWAY,
     Account,
@@ -60,7 +60,7 @@ from publisher.engine.adapter import (
     Task,
 )
 from publisher.engine.content import ContentError, Media, Post
-from publisher.engine.evidence import Evidence, Inconclusive
+from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import (
     Deferred,
@@ -71,6 +71,7 @@ from publisher.engine.outcome import (
     Unauthorized,
     Unknown,
 )
+from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, FilePart, Reply, Transport
 
 _OK = 200
@@ -200,17 +201,15 @@ class Bluesky:
         Anybody may ask, so a credential that no longer opens anything is no hindrance once a step
         has noted whose record it is and where.
         """
-        task = query.task
-        prepared = prepared_in(task, task.progress)
-        where = self._whereabouts(task) if prepared is None else (prepared.repo, prepared.url)
+        task, prepared = query.task, prepared_in(query.task, query.task.progress)
+        where = self._whereabouts(task)
         if isinstance(where, Inconclusive):
             return where
-        repo, url = where
-        trusted = is_own_address(url, task.channel, self._base_url)
+        repo, server = where
         try:
             return evidence.look(
                 self._transport,
-                Server(url, trusted),
+                server,
                 query,
                 repo=repo,
                 rkey=record_key(task),
@@ -218,6 +217,18 @@ class Bluesky:
             )
         except ContentError as error:
             return Inconclusive(f"This post cannot be read: {error}.")
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        """Read the record that a person names, by address, link or key."""
+        where = self._whereabouts(query.task)
+        if isinstance(where, Inconclusive):
+            return unreadable(where.reason)
+        repo, server = where
+        rkey = record_key(query.task)
+        try:
+            return identify.identify(self._transport, server, query, given, repo=repo, rkey=rkey)
+        except ContentError as error:
+            return unreadable(f"this post cannot be read: {error}")
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Log in where need be, and read whose session it is."""
@@ -238,15 +249,20 @@ class Bluesky:
             return ChannelHealth(usable=False, detail=f"The account could not be read: {words}")
         return _health(session, body)
 
-    def _whereabouts(self, task: Task) -> tuple[str, str] | Inconclusive:
-        """Whose records these are and where, by logging in: before a step has noted it."""
-        account = self._account(task.channel)
-        if isinstance(account, Closed):
-            return Inconclusive(account.detail)
-        session = self._sessions.ensure(account)
-        if not isinstance(session, Session):
-            return Inconclusive(session.detail)
-        return session.did, session.url
+    def _whereabouts(self, task: Task) -> tuple[str, Server] | Inconclusive:
+        """Whose records these are and where: as a step has noted it, or by logging in."""
+        prepared = prepared_in(task, task.progress)
+        if prepared is not None:
+            repo, url = prepared.repo, prepared.url
+        else:
+            account = self._account(task.channel)
+            if isinstance(account, Closed):
+                return Inconclusive(account.detail)
+            session = self._sessions.ensure(account)
+            if not isinstance(session, Session):
+                return Inconclusive(session.detail)
+            repo, url = session.did, session.url
+        return repo, Server(url, is_own_address(url, task.channel, self._base_url))
 
     def _account(self, channel: Channel) -> Account | Closed:
         return account_of(channel, self._vault_open, self._base_url)

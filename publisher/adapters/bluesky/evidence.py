@@ -63,7 +63,7 @@ def _weigh(
     value = body.get("value") if isinstance(body, dict) else None
     if not isinstance(body, dict) or body.get("uri") != uri or not isinstance(value, dict):
         return Inconclusive("The server answered with something that is not this record.")
-    text, at = value.get("text"), _instant(value.get("createdAt"))
+    text, at = value.get("text"), instant(value.get("createdAt"))
     candidate = Candidate(
         remote_id=uri,
         text=server.hide(text) if isinstance(text, str) else "",
@@ -105,7 +105,8 @@ def _shown(embed: object) -> tuple[str, tuple[object, ...]]:
     return str(embed.get("$type")), ()
 
 
-def _instant(value: object) -> datetime | None:
+def instant(value: object) -> datetime | None:
+    """A record's time, or None where it is none."""
     if not isinstance(value, str):
         return None
     try:

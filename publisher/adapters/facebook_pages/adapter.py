@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher.adapters.facebook_pages import evidence, formats
+from publisher.adapters.facebook_pages import evidence, formats, identify
 from publisher.adapters.facebook_pages.formats import Format, format_of
 from publisher.adapters.facebook_pages.listing import Bounds
 from publisher.adapters.facebook_pages.photos import attached_media, missing, photo_ids, with_photo
@@ -29,7 +29,7 @@ from publisher.engine.adapter import (
 )
 from publisher.engine.content import ContentError, Media, Post
 from publisher.engine.errors import PublisherError
-from publisher.engine.evidence import Evidence, Inconclusive
+from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import (
     Deferred,
@@ -40,6 +40,7 @@ from publisher.engine.outcome import (
     Unauthorized,
     Unknown,
 )
+from publisher.engine.recognition import unreadable
 from publisher.graph.call import DEFAULT_URL, Node, token_is_sendable
 from publisher.graph.complaint import Complaint
 from publisher.graph.refusals import Endpoint, classify, row_for, step_failure
@@ -170,6 +171,21 @@ class FacebookPages:
             application=self._application,
             bounds=self._bounds,
         )
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        """Read the post that a person names, by link, post id or video id."""
+        node = self._node(query.task.channel)
+        if isinstance(node, _Closed):
+            return unreadable(node.detail)
+        try:
+            post = Post.from_json(query.task.content)
+            photos = frozenset(photo_ids(post, query.task.progress).values())
+            marks = evidence.marks_of(node, query, photos, self._application)
+            return identify.identify(
+                self._transport, node, query, given, marks=marks, bounds=self._bounds
+            )
+        except ContentError as error:
+            return unreadable(f"this post cannot be read: {error}")
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the Page's id and name with the channel's token."""

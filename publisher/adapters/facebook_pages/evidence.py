@@ -133,24 +133,8 @@ def look(
     bounds: Bounds,
 ) -> Evidence:
     """Read the Page and weigh what is there. Raises ``ContentError`` for unreadable content."""
-    post = Post.from_json(query.task.content)
-    marks = Marks(
-        page=node.id,
-        format=format_of(post),
-        text=post.text,
-        link=post.link,
-        photos=photos,
-        application=application,
-        handle=query.remote_handle,
-    )
-    sought = Sought(
-        text=post.text,
-        began_at=query.began_at,
-        now=query.now,
-        bound=query.bound,
-        remote_handle=query.remote_handle,
-        sender_is_gone=query.sender_is_gone,
-    )
+    marks = marks_of(node, query, photos, application)
+    sought = sought_by(query)
     since = query.began_at - LOOK_BACK
     reading = read(transport, node, "published_posts", POST_FIELDS, since=since, bounds=bounds)
     posts = listing_of(reading, lambda item: marks.on_post(node, item))
@@ -159,6 +143,34 @@ def look(
     reading = read(transport, node, "videos", VIDEO_FIELDS, since=since, bounds=bounds)
     videos = listing_of(reading, lambda item: marks.on_video(node, item))
     return _match_video(sought, posts, videos)
+
+
+def marks_of(
+    node: Node, query: LookQuery, photos: frozenset[str], application: str | None
+) -> Marks:
+    """What would make a post ours. Raises ``ContentError`` for unreadable content."""
+    post = Post.from_json(query.task.content)
+    return Marks(
+        page=node.id,
+        format=format_of(post),
+        text=post.text,
+        link=post.link,
+        photos=photos,
+        application=application,
+        handle=query.remote_handle,
+    )
+
+
+def sought_by(query: LookQuery) -> Sought:
+    """What is looked for. Raises ``ContentError`` for unreadable content."""
+    return Sought(
+        text=Post.from_json(query.task.content).text,
+        began_at=query.began_at,
+        now=query.now,
+        bound=query.bound,
+        remote_handle=query.remote_handle,
+        sender_is_gone=query.sender_is_gone,
+    )
 
 
 def _match_video(sought: Sought, posts: Listing, videos: Listing) -> Evidence:

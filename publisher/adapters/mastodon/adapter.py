@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher.adapters.mastodon import evidence, formats, preparation
+from publisher.adapters.mastodon import evidence, formats, identify, preparation
 from publisher.adapters.mastodon.account import Account, token_is_sendable
 from publisher.adapters.mastodon.answer import VISIBILITY, handle_in, published
 from publisher.adapters.mastodon.evidence import Marks
@@ -36,7 +36,7 @@ from publisher.engine.adapter import (
 )
 from publisher.engine.content import ContentError, Post
 from publisher.engine.errors import PublisherError
-from publisher.engine.evidence import Evidence, Inconclusive
+from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import (
     Deferred,
@@ -46,6 +46,7 @@ from publisher.engine.outcome import (
     Unauthorized,
     Unknown,
 )
+from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, Reply, Transport
 
 _OK = 200
@@ -150,15 +151,9 @@ class Mastodon:
         if isinstance(account, _Closed):
             return Inconclusive(account.detail)
         try:
-            post = Post.from_json(task.content)
+            marks = _marks(task)
         except ContentError as error:
             return Inconclusive(f"This post cannot be read: {error}.")
-        marks = Marks(
-            text=status_text(post),
-            media=frozenset(media_ids(post, task.progress)),
-            application=preparation.application(task.progress),
-            newest=preparation.newest_before(task.progress),
-        )
         return evidence.look(
             self._transport,
             account,
@@ -167,6 +162,17 @@ class Mastodon:
             exhaustive=self.capabilities(task.content, task.progress).listing_is_exhaustive,
             bounds=self._bounds,
         )
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        """Read the status that a person names, by link or id."""
+        account = self._account(query.task.channel)
+        if isinstance(account, _Closed):
+            return unreadable(account.detail)
+        try:
+            marks = _marks(query.task)
+        except ContentError as error:
+            return unreadable(f"this post cannot be read: {error}")
+        return identify.identify(self._transport, account, query, given, marks=marks)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the account that the token opens, and which server it is on."""
@@ -231,6 +237,17 @@ class Mastodon:
             return published(account, body, reply)
         refused = classify(reply, task.attempts, secrets=(account.token,))
         return _unproved(account, reply) if refused is None else refused
+
+
+def _marks(task: Task) -> Marks:
+    """What would make a status ours. Raises ``ContentError`` for unreadable content."""
+    post = Post.from_json(task.content)
+    return Marks(
+        text=status_text(post),
+        media=frozenset(media_ids(post, task.progress)),
+        application=preparation.application(task.progress),
+        newest=preparation.newest_before(task.progress),
+    )
 
 
 def _is_for(permit: SendPermit, task: Task) -> bool:

@@ -54,7 +54,7 @@ def look(
     candidates: list[Candidate] = []
     sources = bounds.sources
     for status in reading.statuses:
-        candidate = _candidate(account, status, marks, is_older=id_of(status) in older)
+        candidate = candidate_of(account, status, marks, is_older=id_of(status) in older)
         if candidate is None:
             reading.trouble = reading.trouble or "a post in the listing cannot be read"
             continue
@@ -100,7 +100,7 @@ def _with_source(
     )
 
 
-def _candidate(
+def candidate_of(
     account: Account, status: Status, marks: Marks, *, is_older: bool
 ) -> Candidate | None:
     """A status as a candidate; None when it cannot be read."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
-from publisher.adapters.telegram import formats
+from publisher.adapters.telegram import formats, identify
 from publisher.adapters.telegram.answer import handle_in, published
 from publisher.adapters.telegram.bot import (
     DEFAULT_URL,
@@ -38,7 +38,7 @@ from publisher.engine.adapter import (
 )
 from publisher.engine.content import ContentError, Media, Post
 from publisher.engine.errors import PublisherError
-from publisher.engine.evidence import Evidence, Inconclusive
+from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import (
     Deferred,
@@ -48,6 +48,7 @@ from publisher.engine.outcome import (
     Unauthorized,
     Unknown,
 )
+from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, FilePart, Reply, Request, Transport
 
 
@@ -140,6 +141,13 @@ class Telegram:
     def look(self, query: LookQuery) -> Evidence:  # noqa: ARG002 - the port's
         """Nothing to read: the Bot API lists no messages."""
         return Inconclusive("this platform cannot be looked up")
+
+    def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        """Check that a link leads to this channel; what stands there nobody may read."""
+        bot = self._bot(query.task.channel)
+        if isinstance(bot, _Closed):
+            return unreadable(bot.detail)
+        return identify.identify(self._transport, bot, query, given)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the channel's name with the bot's token."""

@@ -18,6 +18,8 @@ from publisher.engine.ledger.doubts import (
     claim_doubts,
     declare_gone,
     doubts,
+    holds_look,
+    let_go,
     look_again,
     look_now,
     snooze,
@@ -40,6 +42,7 @@ from publisher.engine.ledger.incarnations import (
     register,
     unsettled_of,
 )
+from publisher.engine.ledger.journal import tell
 from publisher.engine.ledger.late import Late, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
 from publisher.engine.ledger.people import (
@@ -69,6 +72,8 @@ from publisher.engine.ledger.verdicts import (
     confirm_published,
     drop,
     repeat,
+    why_locked,
+    why_settled,
 )
 
 __all__ = [
@@ -114,8 +119,10 @@ __all__ = [
     "forsake",
     "held_by",
     "hold",
+    "holds_look",
     "is_registered",
     "known_attempts",
+    "let_go",
     "look_again",
     "look_now",
     "pause",
@@ -139,7 +146,10 @@ __all__ = [
     "still_ours",
     "suspects_wait",
     "take",
+    "tell",
     "unbegun",
     "unblock",
     "unsettled_of",
+    "why_locked",
+    "why_settled",
 ]

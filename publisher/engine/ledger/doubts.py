@@ -5,15 +5,18 @@ A look has a lease and a token of its own; whoever no longer holds it records no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from psycopg.rows import class_row
 
-from publisher.engine.job import JobId, Token
+from publisher.engine.adapter import LookQuery, Task
+from publisher.engine.job import Channel, JobId, Token
 from publisher.engine.ledger.driver import AnyConnection, Conn, driver_of
+from publisher.engine.ledger.journal import tell
+from publisher.engine.ledger.settle import storable
 from publisher.engine.sender import Sender
 
 
@@ -22,8 +25,13 @@ class Doubt:
     """An unknown job and the attempt in question.
 
     ``latest`` is the job's newest attempt, ``attempt`` the one that may be live: the one without
-    a proof, or the first whose refusal might have been a lie; 0 where the database lost it. A
-    verdict names both, so that an old look cannot judge a new attempt.
+    a proof, else the newest that a repeat was said to be safe for, else the first whose refusal
+    might have been a lie; 0 where the database lost it. A verdict names both, so that an old look
+    cannot judge a new attempt.
+
+    ``live_since``: when the first byte of it, or of an earlier one that it repeats, may have left:
+    a key that is honoured shows the first. ``returned_at``: when its hand said how the call ended.
+    ``repeat_ended``: it was to be repeated, and that came to its end; never again by a machine.
     """
 
     job_id: JobId
@@ -40,9 +48,11 @@ class Doubt:
     token: Token | None
     begun_at: datetime | None
     first_begun_at: datetime | None
+    live_since: datetime | None
     settled_at: datetime | None
+    returned_at: datetime | None
     reason: str | None
-    answered: bool
+    repeat_ended: bool
     remote_handle: str | None
     incarnation: int | None
     host: str | None
@@ -57,26 +67,57 @@ class Doubt:
     @property
     def sender(self) -> Sender:
         """What is known of the hand that made the send."""
-        returned = self.settled_at if self.answered else None
         return Sender(
             run=self.incarnation or 0,
             host=self.host or "an unknown host",
-            returned_at=returned,
+            returned_at=self.returned_at,
             ended_at=self.ended_at,
             declared_gone_at=self.declared_gone_at,
         )
 
+    def query(self, channel: Channel, bound: frozenset[str], horizon: timedelta) -> LookQuery:
+        """What an adapter is asked about the attempt; ``bound`` as ``bound_elsewhere`` gives it."""
+        unlocks_at = self.sender.unlocks_at(horizon)
+        return LookQuery(
+            task=Task(
+                job_id=self.job_id,
+                key=self.key,
+                kind=self.kind,
+                token=self.token or Token(UUID(int=0)),
+                channel=channel,
+                content=self.content,
+                content_sha256=bytes(self.content_sha256),
+                progress=self.progress or {},
+                platform_key=self.platform_key,
+                attempts=self.latest,
+            ),
+            began_at=self.live_since or self.since,
+            now=self.now,
+            bound=bound,
+            remote_handle=self.remote_handle,
+            sender_is_gone=unlocks_at is not None and unlocks_at <= self.now,
+        )
+
 
 # A hand returned when its own worker settled the attempt: not where rescue did for it, nor where
-# a drained worker gave up waiting.
+# a drained worker gave up waiting. What it says after one of those comes late, and then it is the
+# coming that counts: the attempt's settled_at is when it was given up, and it may have written
+# for as long as nothing was heard of it.
 _DOUBT = """
 SELECT j.id AS job_id, c.key, j.kind, j.channel_id, c.content, c.content_sha256, c.platform_key,
        c.progress, j.useful_until, j.attempts AS latest, coalesce(a.number, 0) AS attempt,
        a.token, a.begun_at,
        (SELECT min(f.begun_at) FROM attempts f WHERE f.job_id = j.id) AS first_begun_at,
-       a.settled_at, coalesce(a.reason, j.reason) AS reason,
-       a.settled_at IS NOT NULL AND a.reason IS DISTINCT FROM 'worker_died'
-           AND a.reason IS DISTINCT FROM 'drained' AS answered,
+       (SELECT min(f.begun_at) FROM attempts f
+         WHERE f.job_id = j.id AND (f.number = a.number OR f.proof = 'repeat_safe')) AS live_since,
+       a.settled_at,
+       CASE WHEN a.reason IS DISTINCT FROM 'worker_died' AND a.reason IS DISTINCT FROM 'drained'
+            THEN greatest(a.settled_at,
+                          (SELECT max(e.at) FROM job_events e
+                            WHERE e.job_id = j.id AND e.attempt = a.number
+                              AND e.event IN ('late_answer', 'spool_read'))) END AS returned_at,
+       coalesce(a.reason, j.reason) AS reason,
+       coalesce(a.proof = 'repeat_safe', false) AS repeat_ended,
        a.answer ->> 'remote_handle' AS remote_handle,
        i.id AS incarnation, i.host, i.ended_at, i.declared_gone_at,
        d.since, d.looks, d.asked_at, d.taken_by, clock_timestamp() AS now
@@ -84,9 +125,10 @@ SELECT j.id AS job_id, c.key, j.kind, j.channel_id, c.content, c.content_sha256,
   JOIN jobs j ON j.id = d.job_id
   JOIN job_contents c ON c.job_id = j.id
   LEFT JOIN LATERAL (
-       SELECT * FROM attempts a WHERE a.job_id = j.id
-          AND (a.proof IS NULL OR a.proof NOT IN ('not_sent', 'repeat_safe'))
-        ORDER BY a.proof IS NOT NULL, a.number LIMIT 1) AS a ON true
+       SELECT * FROM attempts a WHERE a.job_id = j.id AND a.proof IS DISTINCT FROM 'not_sent'
+        ORDER BY a.proof IS NOT NULL, a.proof <> 'repeat_safe',
+                 CASE a.proof WHEN 'repeat_safe' THEN -a.number ELSE a.number END
+        LIMIT 1) AS a ON true
   LEFT JOIN incarnations i ON i.id = a.incarnation
  WHERE d.job_id = ANY(%(ids)s) AND j.state = 'unknown'
 """
@@ -150,24 +192,46 @@ def look_again(
         {
             "job_id": job_id,
             "look_token": look_token,
-            "last_look": last_look,
+            "last_look": storable(last_look),
             "pause": pause,
-            "asked": asked,
+            "asked": None if asked is None else storable(asked),
         },
     ).fetchone()
     return row is not None
 
 
+_HELD = "SELECT FROM doubts WHERE job_id = %s AND look_token = %s"
+_LET_GO = """
+UPDATE doubts d SET look_token = NULL, lease_until = NULL
+  FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS held(job_id, look_token)
+ WHERE d.job_id = held.job_id AND d.look_token = held.look_token
+"""
+
+
+def holds_look(conn: Conn, job_id: JobId, look_token: UUID) -> bool:
+    """Whether this look is still the doubt's: its lease may have lapsed to another's."""
+    return conn.execute(_HELD, [job_id, look_token]).rowcount == 1
+
+
+def let_go(conn: Conn, held: Mapping[JobId, UUID]) -> None:
+    """Give looks back that were not recorded, so that they are made again at once."""
+    conn.execute(_LET_GO, {"ids": list(held), "tokens": list(held.values())})
+
+
 _DESK = {
     "take": "taken_by = %(who)s, taken_at = clock_timestamp()",
+    "untaken": "taken_by = %(who)s, taken_at = coalesce(taken_at, clock_timestamp())",
     "snooze": "snoozed_until = %(until)s",
     "look_now": "next_look_at = clock_timestamp(), lease_until = NULL, look_token = NULL",
 }
 
 
-def take(conn: AnyConnection, job_id: JobId, *, who: str) -> bool:
-    """Say who looks after a doubt; also hands it over. False when it is none any more."""
-    return _at_desk(conn, "take", job_id, who=who, until=None)
+def take(conn: AnyConnection, job_id: JobId, *, who: str, from_anyone: bool = True) -> bool:
+    """Say who looks after a doubt; also hands it over. False when it is none any more.
+
+    ``from_anyone`` False: not from somebody else who has taken it, either.
+    """
+    return _at_desk(conn, "take" if from_anyone else "untaken", job_id, who=who, until=None)
 
 
 def snooze(conn: AnyConnection, job_id: JobId, *, until: datetime) -> bool:
@@ -184,6 +248,8 @@ def _at_desk(
     conn: AnyConnection, what: str, job_id: JobId, *, who: str, until: datetime | None
 ) -> bool:
     statement = f"UPDATE publisher.doubts SET {_DESK[what]} WHERE job_id = %(job_id)s"  # noqa: S608 - our own words
+    if what == "untaken":
+        statement += " AND coalesce(taken_by, %(who)s) = %(who)s"
     values = {"job_id": job_id, "who": who, "until": until}
     return driver_of(conn).execute(statement, values).rowcount == 1
 
@@ -192,9 +258,32 @@ _DECLARE = """
 UPDATE publisher.incarnations SET declared_gone_at = coalesce(declared_gone_at, clock_timestamp())
  WHERE id = %(run)s RETURNING declared_gone_at
 """
+# What it holds becomes a doubt when its lease runs out; the statement is about that as well.
+_ABOUT = """
+SELECT a.job_id, a.number FROM publisher.doubts d
+  JOIN publisher.attempts a ON a.job_id = d.job_id
+ WHERE a.incarnation = %(run)s AND a.proof IS DISTINCT FROM 'not_sent'
+UNION
+SELECT j.id, j.attempts FROM publisher.jobs j
+ WHERE j.incarnation IS NOT NULL AND j.incarnation = %(run)s AND j.state = 'sending'
+"""
 
 
-def declare_gone(conn: AnyConnection, run: int) -> datetime | None:
-    """Record an operator's word that a worker run's machine is gone; None when there is no such."""
-    row = driver_of(conn).execute(_DECLARE, {"run": run}).fetchone()
-    return None if row is None else row[0]
+def declare_gone(
+    conn: AnyConnection, run: int, *, who: str = "", reason: str = ""
+) -> datetime | None:
+    """Record an operator's word that a worker run's machine is gone; None when there is no such.
+
+    The first statement stays. It is signed, with its reason, in the journal of every job that
+    the run's sends leave in doubt.
+    """
+    driver = driver_of(conn)
+    with driver.transaction():
+        row = driver.execute(_DECLARE, {"run": run}).fetchone()
+        if row is None:
+            return None
+        for job_id, attempt in driver.execute(_ABOUT, {"run": run}).fetchall():
+            detail = {"run": run, "reason": reason, "declared_gone_at": row[0].isoformat()}
+            tell(driver, JobId(job_id), "declare_gone", who=who, attempt=attempt, detail=detail)
+    at: datetime = row[0]
+    return at

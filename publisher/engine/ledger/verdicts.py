@@ -7,7 +7,7 @@ was read. The first verdict wins; whoever comes second is told what was decided.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,11 +20,13 @@ from publisher.engine.job import JobId, State, public_id
 from publisher.engine.ledger.doubts import Doubt
 from publisher.engine.ledger.driver import AnyConnection, Conn, driver_of
 from publisher.engine.outcome import Proof
+from publisher.engine.sender import DECLARED_MARGIN
 
 _JOB = """
 SELECT id, state, attempts, channel_id, useful_until, clock_timestamp() AS now
   FROM publisher.jobs WHERE id = %s FOR UPDATE
 """
+_SINCE = "SELECT since FROM publisher.doubts WHERE job_id = %s"
 _LAST_VERDICT = """
 SELECT decision, who, at, reason FROM publisher.verdicts
  WHERE job_id = %s ORDER BY id DESC LIMIT 1
@@ -52,12 +54,14 @@ UPDATE publisher.attempts
        settled_at = coalesce(settled_at, clock_timestamp())
  WHERE job_id = %(job_id)s AND number = %(attempt)s AND token = %(token)s
 """
+# "It is not on the page" is said of the post, so of each attempt that may have put it there.
 _PROVE = """
 UPDATE publisher.attempts
    SET proof = %(proof)s, proof_detail = %(reason)s, proved_by = %(who)s,
        proved_at = clock_timestamp(), settled_at = coalesce(settled_at, clock_timestamp())
- WHERE job_id = %(job_id)s AND number = %(attempt)s AND token = %(token)s
-   AND (proof IS NULL OR %(proof)s = 'forced')
+ WHERE job_id = %(job_id)s
+   AND (number = %(attempt)s AND token = %(token)s AND (proof IS NULL OR %(proof)s = 'forced')
+        OR proof = 'repeat_safe' AND %(proof)s <> 'repeat_safe')
 """
 _BACK = """
 UPDATE publisher.jobs
@@ -90,7 +94,7 @@ class AlreadyDecided(Conflict):
     """Somebody was quicker; the message says what they decided."""
 
 
-def confirm_published(
+def confirm_published(  # noqa: PLR0913 - a verdict is all of these; each is named at its callers
     conn: AnyConnection,
     doubt: Doubt,
     *,
@@ -98,28 +102,20 @@ def confirm_published(
     permalink: str | None,
     who: str,
     reason: str,
+    also: Sequence[tuple[str, str | None]] = (),
+    detail: Mapping[str, object] | None = None,
 ) -> Judged:
     """It is live as ``remote_id``, or, with None, was seen there without a link.
+
+    ``also``: further copies of it, id and address, which no other job may take for its own.
+    ``detail``: what else the verdict is to say.
 
     Raises ``AlreadyDecided``; ``Conflict`` (``not-this-post``) for an id bound to another job.
     """
     with _judging(conn, doubt) as (driver, job):
         if remote_id is not None:
-            bound = {
-                "channel_id": job["channel_id"],
-                "remote_id": remote_id,
-                "job_id": doubt.job_id,
-                "permalink": permalink,
-            }
-            driver.execute(_BIND, bound)
-            owner = driver.execute(_OWNER, [job["channel_id"], remote_id]).fetchone()
-            if owner is None or owner[0] != doubt.job_id:
-                other = "another job" if owner is None else public_id(owner[0])
-                message = (
-                    f"That link is not this post: it is already bound to {other}. "
-                    "Nothing was recorded."
-                )
-                raise Conflict(message, code="not-this-post")
+            for copy, address in [(remote_id, permalink), *also]:
+                _bind(driver, job, copy, address)
             driver.execute(
                 _ATTEMPT_LIVE,
                 {
@@ -134,7 +130,9 @@ def confirm_published(
             {"job_id": doubt.job_id, "remote_id": remote_id, "latest": doubt.latest},
         )
         decision = "attested" if remote_id is None else "live"
-        _tell(driver, doubt, decision, who, reason, {"remote_id": remote_id})
+        copies = [{"remote_id": copy, "permalink": address} for copy, address in also]
+        told = {"remote_id": remote_id, "also": copies or None, **(detail or {})}
+        _tell(driver, doubt, decision, who, reason, told)
     return Judged(doubt.job_id, State.PUBLISHED)
 
 
@@ -155,19 +153,26 @@ def confirm_absent(  # noqa: PLR0913 - a verdict is all of these; each is named 
     ``forced``: a person takes the risk against what a look showed; then only a post found beyond
     doubt stops the send.
 
-    Locked until the sender is proved gone and ``horizon`` has passed, whoever asks. Raises
+    Locked until the sender is proved gone and ``horizon`` has passed, whoever asks, and to give
+    up as well: what failed may be requeued at once. Raises
     ``Conflict``: ``sender-may-be-alive`` with what unlocks it, ``too-late`` when it is no longer
     useful by then; ``AlreadyDecided``.
     """
     with _judging(conn, doubt) as (driver, job):
+        _require_gone(doubt, job["now"], horizon)
         if send:
-            _require_gone(doubt, job["now"], horizon)
             _require_useful(doubt, send_at or job["now"], useful_until or job["useful_until"])
         _prove(driver, doubt, Proof.FORCED if forced else Proof.ABSENT, who, reason)
         state = State.SCHEDULED if send else State.FAILED
         moved = send_at is not None
         _back(driver, doubt, state, run_at=send_at, moved=moved, useful_until=useful_until)
-        _tell(driver, doubt, "absent", who, reason, {"send": send, "at": _iso(send_at)})
+        told = {
+            "send": send,
+            "at": _iso(send_at),
+            "useful_until": _iso(useful_until),
+            "forced": forced or None,
+        }
+        _tell(driver, doubt, "absent", who, reason, told)
     return Judged(doubt.job_id, state)
 
 
@@ -213,12 +218,36 @@ def _judging(conn: AnyConnection, doubt: Doubt) -> Iterator[tuple[Conn, dict[str
                 raise NotFound(message)
             if job["state"] != State.UNKNOWN or job["attempts"] != doubt.latest:
                 last = cursor.execute(_LAST_VERDICT, [doubt.job_id]).fetchone()
-                raise _decided(doubt, job, last)
+                raise _decided(doubt.job_id, job, last)
+            stands = cursor.execute(_SINCE, [doubt.job_id]).fetchone()
+            if stands is None or stands["since"] != doubt.since:
+                message = (
+                    f"Job {public_id(doubt.job_id)} was decided, and is in doubt again, since you "
+                    "looked. Look again, then decide."
+                )
+                raise AlreadyDecided(message, code="look-is-old", state=job["state"])
         yield driver, job
 
 
-def _decided(doubt: Doubt, job: Mapping[str, Any], last: Mapping[str, Any] | None) -> Conflict:
-    name = public_id(doubt.job_id)
+def why_settled(conn: AnyConnection, job_id: JobId) -> Conflict:
+    """What to tell someone who would decide about a job that is in doubt no longer, or never was.
+
+    Raises ``NotFound`` for no such job.
+    """
+    with driver_of(conn).cursor(row_factory=dict_row) as cursor:
+        job = cursor.execute(_JOB.replace("FOR UPDATE", ""), [job_id]).fetchone()
+        if job is None:
+            message = f"There is no job {public_id(job_id)}."
+            raise NotFound(message)
+        last = cursor.execute(_LAST_VERDICT, [job_id]).fetchone()
+    if last is not None:
+        return _decided(job_id, job, last)
+    message = f"Job {public_id(job_id)} is not in doubt: it is {job['state']}. Nothing was changed."
+    return AlreadyDecided(message, code="already-decided", state=job["state"])
+
+
+def _decided(job_id: JobId, job: Mapping[str, Any], last: Mapping[str, Any] | None) -> Conflict:
+    name = public_id(job_id)
     if job["state"] == State.UNKNOWN:
         message = f"Job {name} was sent again since you looked. Look again, then decide."
         return AlreadyDecided(message, code="look-is-old", state=job["state"])
@@ -233,25 +262,53 @@ def _decided(doubt: Doubt, job: Mapping[str, Any], last: Mapping[str, Any] | Non
     return AlreadyDecided(message, code="already-decided", state=job["state"])
 
 
-def _require_gone(doubt: Doubt, now: datetime, horizon: timedelta) -> None:
+def _bind(driver: Conn, job: Mapping[str, Any], remote_id: str, permalink: str | None) -> None:
+    bound = {
+        "channel_id": job["channel_id"],
+        "remote_id": remote_id,
+        "job_id": job["id"],
+        "permalink": permalink,
+    }
+    driver.execute(_BIND, bound)
+    owner = driver.execute(_OWNER, [job["channel_id"], remote_id]).fetchone()
+    if owner is None or owner[0] != job["id"]:
+        other = "another job" if owner is None else public_id(owner[0])
+        message = (
+            f"That link is not this post: it is already bound to {other}. Nothing was recorded."
+        )
+        raise Conflict(message, code="not-this-post")
+
+
+def why_locked(doubt: Doubt, now: datetime, horizon: timedelta) -> str | None:
+    """Why the post may not be sent again yet (R4), and what unlocks it; None when it may."""
     sender = doubt.sender
     unlocks_at = sender.unlocks_at(horizon)
     if unlocks_at is not None and unlocks_at <= now:
-        return
+        return None
     run = f"worker run {sender.run} on {sender.host}"
-    seconds = int(horizon.total_seconds())
-    if unlocks_at is None:
-        message = (
-            f"Sending again is locked: {run} may still send the first one. It unlocks {seconds} s "
-            "after that run is proved stopped: stop it, or state that its machine is gone with "
-            f"`publisher workers declare-gone {sender.run}`."
-        )
-    else:
-        message = (
+    if unlocks_at is not None:
+        return (
             f"Sending again is locked until {unlocks_at:%Y-%m-%d %H:%M:%S %Z}: {run} is gone, but "
             "what it wrote may still arrive."
         )
-    raise Conflict(message, code="sender-may-be-alive", state=State.UNKNOWN)
+    if doubt.incarnation is None:
+        return (
+            "Sending again is locked: the record of who sent the first one is lost, so nobody can "
+            "be proved to have stopped."
+        )
+    stated = now + DECLARED_MARGIN + horizon
+    return (
+        f"Sending again is locked: {run} may still send the first one. It unlocks "
+        f"{horizon.total_seconds():.0f} s after that run is proved stopped: stop it; or at "
+        f"{stated:%H:%M %Z} once its machine is stated gone, with "
+        f"`publisher workers declare-gone {sender.run}`."
+    )
+
+
+def _require_gone(doubt: Doubt, now: datetime, horizon: timedelta) -> None:
+    message = why_locked(doubt, now, horizon)
+    if message is not None:
+        raise Conflict(message, code="sender-may-be-alive", state=State.UNKNOWN)
 
 
 def _require_useful(doubt: Doubt, at: datetime, until: datetime | None) -> None:

@@ -8,14 +8,18 @@ from publisher.engine.queries.detail import (
     Sender,
     job_detail,
 )
+from publisher.engine.queries.doubts import DoubtRow, doubt_rows
 from publisher.engine.queries.due import DueCounts, clock, due_counts
 from publisher.engine.queries.fleet import (
     WorkerRow,
+    WorkerRun,
     counts_by_state,
     deployment_id,
     worker_rows,
+    worker_runs,
 )
 from publisher.engine.queries.listing import JobRow, job_count, job_rows
+from publisher.engine.queries.measures import AGES, DueOn, Measures, measures
 from publisher.engine.queries.names import (
     AmbiguousJob,
     UnknownJob,
@@ -24,24 +28,32 @@ from publisher.engine.queries.names import (
 )
 
 __all__ = [
+    "AGES",
     "AmbiguousJob",
     "AttemptDetail",
+    "DoubtRow",
     "DueCounts",
+    "DueOn",
     "JobDetail",
     "JobRow",
     "LookDetail",
+    "Measures",
     "Moment",
     "Sender",
     "UnknownJob",
     "WorkerRow",
+    "WorkerRun",
     "clock",
     "counts_by_state",
     "deployment_id",
+    "doubt_rows",
     "due_counts",
     "find_job",
     "id_digits",
     "job_count",
     "job_detail",
     "job_rows",
+    "measures",
     "worker_rows",
+    "worker_runs",
 ]

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, DateTime, func, select
+from sqlalchemy import Connection, DateTime, func, or_, select
 
 from publisher.engine.job import State
-from publisher.engine.schema import deployment, incarnations, jobs
+from publisher.engine.schema import attempts, deployment, doubts, incarnations, jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,15 @@ class WorkerRow:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerRun:
+    """A worker run with what it holds, and the doubts that its sends left."""
+
+    row: WorkerRow
+    holds: int
+    doubts: int
+
+
 _now = func.clock_timestamp(type_=DateTime(timezone=True)).label("now")
 
 
@@ -38,6 +47,45 @@ def worker_rows(conn: Connection) -> list[WorkerRow]:
         .order_by(incarnations.c.id.desc())
     )
     return [WorkerRow(**row) for row in conn.execute(query).mappings()]
+
+
+def worker_runs(conn: Connection, *, every: bool = False) -> list[WorkerRun]:
+    """Worker runs that are not over or left a doubt, or ``every`` one; the newest first."""
+    holds = (
+        select(func.count())
+        .where(jobs.c.incarnation.is_not(None), jobs.c.incarnation == incarnations.c.id)
+        .scalar_subquery()
+    )
+    begun = (
+        select(attempts.c.incarnation, func.count(func.distinct(attempts.c.job_id)).label("doubts"))
+        .select_from(doubts)
+        .join(attempts, attempts.c.job_id == doubts.c.job_id)
+        .where(
+            or_(attempts.c.proof.is_(None), attempts.c.proof.not_in(["not_sent", "repeat_safe"]))
+        )
+        .group_by(attempts.c.incarnation)
+        .subquery()
+    )
+    query = (
+        select(
+            *(incarnations.c[name] for name in WorkerRow.__slots__ if name != "now"),
+            _now,
+            holds.label("holds"),
+            func.coalesce(begun.c.doubts, 0).label("doubts"),
+        )
+        .outerjoin(begun, begun.c.incarnation == incarnations.c.id)
+        .order_by(incarnations.c.id.desc())
+    )
+    if not every:
+        query = query.where(or_(incarnations.c.ended_at.is_(None), begun.c.doubts > 0))
+    return [
+        WorkerRun(
+            WorkerRow(**{name: row[name] for name in WorkerRow.__slots__}),
+            row["holds"],
+            row["doubts"],
+        )
+        for row in conn.execute(query).mappings()
+    ]
 
 
 def counts_by_state(conn: Connection) -> Counter[State]:

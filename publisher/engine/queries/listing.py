@@ -26,6 +26,7 @@ from publisher.engine.queries.names import posts
 from publisher.engine.schema import (
     attempts,
     channels,
+    doubts,
     gates,
     job_contents,
     jobs,
@@ -44,6 +45,8 @@ class JobRow:
     the row was read. ``possibly_live``: an attempt of it may be on the page; a repeat was only safe
     (proof ``repeat_safe``), not proved to be the first. ``looked``: it was looked for.
     ``channel_blocked``: why the channel takes nothing just now, in the gate's words.
+    Of a job that may be live: when it is looked for next (None: no more), and since when and why
+    a person must decide (None while looks alone may).
     """
 
     id: JobId
@@ -73,6 +76,10 @@ class JobRow:
     channel_paused: bool
     channel_not_before: datetime | None
     now: datetime
+    next_look_at: datetime | None = None
+    asked_at: datetime | None = None
+    asked_reason: str | None = None
+    taken_by: str | None = None
 
 
 def job_rows(
@@ -145,6 +152,10 @@ def row_query() -> Select[Any]:
         func.coalesce(gates.c.paused_at.is_not(None), false()).label("channel_paused"),
         gates.c.not_before.label("channel_not_before"),
         func.clock_timestamp(type_=DateTime(timezone=True)).label("now"),
+        doubts.c.next_look_at,
+        doubts.c.asked_at,
+        doubts.c.asked_reason,
+        doubts.c.taken_by,
     ).select_from(_joined())
 
 
@@ -162,6 +173,7 @@ def _joined() -> FromClause:
         jobs.join(job_contents, job_contents.c.job_id == jobs.c.id)
         .join(channels, channels.c.id == jobs.c.channel_id)
         .outerjoin(gates, gates.c.channel_id == jobs.c.channel_id)
+        .outerjoin(doubts, doubts.c.job_id == jobs.c.id)
         .outerjoin(posts, posts.c.id == jobs.c.post_id)
         .outerjoin(remote_posts, bound)
     )

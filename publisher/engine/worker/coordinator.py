@@ -23,6 +23,7 @@ import structlog
 
 from publisher.engine import ledger, retry
 from publisher.engine.adapter import boottime
+from publisher.engine.alerts import Alarm, by_log
 from publisher.engine.errors import PublisherError
 from publisher.engine.outcome import Reason, Unknown
 from publisher.engine.points import Probe, unwatched
@@ -30,6 +31,7 @@ from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.spool import Spool, boot_id
+from publisher.engine.tally import Tally
 from publisher.engine.worker.beginning import BeginLostError, Beginning
 from publisher.engine.worker.chores import Chores, ClocksPartedError
 from publisher.engine.worker.claiming import Claiming
@@ -66,6 +68,8 @@ class Worker:
     concurrency: int = 32
     listen: Connect | None = None
     probe: Probe = unwatched
+    alarm: Alarm = by_log
+    tally: Tally = field(default_factory=Tally)
     incarnation: int = 0
     _reports: SimpleQueue[Report] = field(default_factory=SimpleQueue)
     _draining: bool = False
@@ -141,6 +145,8 @@ class Worker:
             stock=Stock(),
             at=self.probe,
             now=self._now,
+            alarm=self.alarm,
+            tally=self.tally,
         )
         self._station = station
         self._settling = Settling(station)
@@ -155,6 +161,8 @@ class Worker:
             who=station.who,
             own=spool.path,
             at=self.probe,
+            alarm=self.alarm,
+            tally=self.tally,
         )
         self._chores = Chores(station, self._claiming, rescue)
 

@@ -14,6 +14,7 @@ from publisher.engine.adapter import Progress, boottime
 from publisher.engine.outcome import Certain, Deferred, Reason
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
+from publisher.engine.tally import Count
 from publisher.engine.worker.held import Held
 from publisher.engine.worker.station import Station, first_line, is_about_the_data
 from publisher.engine.worker.stock import Kept
@@ -41,6 +42,7 @@ class Preparing:
                 took=looked.took,
                 evidence={"kind": type(looked.evidence).__name__, **asdict(looked.evidence)},
             )
+            self.station.tally.count(Count.LOOKS, type(looked.evidence).__name__)
         kept = [item for item in stock.kept if stock.holds(item.held)]
         stock.kept = kept
         if not kept:

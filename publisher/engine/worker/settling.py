@@ -13,10 +13,12 @@ import psycopg
 import structlog
 
 from publisher.engine import ledger, retry
+from publisher.engine.alert import Alert, Incident
 from publisher.engine.job import State
 from publisher.engine.ledger import Key
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
+from publisher.engine.tally import Count
 from publisher.engine.worker.station import Station, first_line, is_about_the_data
 
 log = structlog.get_logger(__name__)
@@ -57,10 +59,12 @@ class Settling:
             except Exception as error:
                 if not is_about_the_data(conn, error):
                     raise
-                self._park(key, end, error)
+                self._park(conn, key, end, error)
         return True
 
-    def _park(self, key: Key, end: Settlement, error: Exception) -> None:
+    def _park(
+        self, conn: psycopg.Connection[Any], key: Key, end: Settlement, error: Exception
+    ) -> None:
         """Give up writing an end that the database refuses by itself.
 
         The job's lease runs out and rescue makes a doubt of it; this line and the spool, which
@@ -77,7 +81,22 @@ class Settling:
             error=first_line(error),
             alert=True,
         )
+        self.station.alarm(
+            conn, Alert(Incident.PARKED, job_id=key[0], mark=str(key[1]), detail=end.detail)
+        )
         self._finish(key)
+
+    def _count(self, key: Key, end: Settlement, settled: ledger.Settled) -> None:
+        """Keep the numbers that the metrics endpoint shows."""
+        held = self.station.stock.held.get(key[0])
+        if end.outcome is None or held is None:
+            return
+        outcome = "unknown" if key in settled.foreign else end.outcome
+        platform = held.channel.platform
+        self.station.tally.count(Count.OUTCOMES, outcome, end.reason or "", platform)
+        if outcome == "published":
+            late = (self.station.now() - held.job.due_at).total_seconds()
+            self.station.tally.late(late, platform)
 
     def _settled(
         self,
@@ -98,6 +117,9 @@ class Settling:
                 )
             if key in settled.live:
                 log.error("job.earlier_attempt_is_live", job_id=job_id, alert=True)
+                if end.outcome == "published":
+                    self.station.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
+            self._count(key, end, settled)
             log.debug("job.settled", job_id=job_id, by=end.event, state=end.state)
             if end.state is not State.UNKNOWN and key not in settled.foreign:
                 # A doubt is never forgotten: a file without its lines would read "not started".
@@ -113,18 +135,23 @@ class Settling:
             self._finish(key)
             return
         try:
-            late = ledger.record_late(conn, job_id, end.about or token, end, who=self.station.who)
+            with conn.transaction():
+                late = ledger.record_late(
+                    conn, job_id, end.about or token, end, who=self.station.who
+                )
+                if late is ledger.Late.KEPT_ALERT:
+                    log.error("job.live_against_the_journal", job_id=job_id, alert=True)
+                    self.station.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
             if late is ledger.Late.NO_ATTEMPT and end.may_be_live and end.about is None:
                 self._doubt(conn, key, end)
         except Exception as error:
             if not is_about_the_data(conn, error):
                 raise
-            self._park(key, end, error)
+            self._park(conn, key, end, error)
             return
         if late is ledger.Late.LOCKED:
             return
-        if late is ledger.Late.KEPT_ALERT:
-            log.error("job.live_against_the_journal", job_id=job_id, alert=True)
+        self.station.tally.count(Count.LATE_ANSWERS, late)
         log.info("job.late_answer", job_id=job_id, outcome=end.outcome, became=late)
         if late in {ledger.Late.MOVED, ledger.Late.KNOWN} and end.state is not State.UNKNOWN:
             self.station.spool.forget([token])
@@ -164,18 +191,19 @@ class Settling:
         if held is not None and held.job.token == token:
             self.station.stock.drop(job_id)
 
-    @property
-    def _who(self) -> str:
-        return f"worker run {self.station.incarnation}"
-
     def rest(self, conn: psycopg.Connection[Any]) -> bool:
         """Close gates for a while, or until a person reconnects."""
         rests = self.station.stock.rests
         if not rests:
             return False
-        ledger.rest_channels(conn, rests)
-        for (channel_id, _), rest in rests.items():
-            if rest.blocked is not None:
-                log.error("channel.blocked", channel_id=channel_id, reason=rest.blocked)
+        with conn.transaction():
+            ledger.rest_channels(conn, rests)
+            for (channel_id, _), rest in rests.items():
+                if rest.blocked is not None:
+                    log.error("channel.blocked", channel_id=channel_id, reason=rest.blocked)
+                    self.station.alarm(
+                        conn,
+                        Alert(Incident.BLOCKED, channel_id=channel_id, detail=rest.blocked),
+                    )
         rests.clear()
         return True

@@ -10,11 +10,13 @@ from typing import Any
 import psycopg
 import structlog
 
+from publisher.engine.alerts import Alarm, by_log
 from publisher.engine.job import Channel
 from publisher.engine.points import Probe
 from publisher.engine.registry import Registry
 from publisher.engine.retry import Policy
 from publisher.engine.spool import Spool
+from publisher.engine.tally import Tally
 from publisher.engine.worker.hands import Hands
 from publisher.engine.worker.held import Held
 from publisher.engine.worker.stock import Stock
@@ -54,6 +56,8 @@ class Station:
     stock: Stock
     at: Probe
     now: Callable[[], datetime]
+    alarm: Alarm = by_log
+    tally: Tally = field(default_factory=Tally)
     channels: dict[int, Channel] = field(default_factory=dict)
     parked: int = 0
 

@@ -1,0 +1,5 @@
+"""Mail, through a relay that speaks SMTP."""
+
+from publisher.adapters.mail.adapter import Mail
+
+__all__ = ["Mail"]

@@ -1,0 +1,126 @@
+"""Broken variants of the engine: a harness that lets one of them pass proves nothing.
+
+Each is a patch of a forked process of the harness alone, and, where the database itself would
+refuse what the variant does, the guard is taken out of that schedule's own database. ``aim`` is
+what brings the fault to light: it says how the schedule must be, not what it must find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from publisher.engine.points import Point
+from publisher.sandbox.behaviours import Behaviour
+from tests.crash import patches
+from tests.crash.blows import Blow
+from tests.crash.catalogue import Hit
+from tests.crash.schedule import PostPlan, Schedule
+from tests.crash.watch import Fault
+
+TRIES = 8
+"""Schedules within which a variant must be caught."""
+
+_NO_PROMISE = "DROP INDEX attempts_promise"
+_NO_TRIGGER = "DROP TRIGGER jobs_moved ON jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to be wrong. ``broken_rules``: a rule that must notice."""
+
+    rule: str
+    patch: Callable[[], None]
+    hits: tuple[Hit, ...] = ()
+    companions: tuple[Hit, ...] = ()
+    behaviours: tuple[Behaviour, ...] = ()
+    seconds: float | None = None
+    is_blind: bool = False
+    """The page's listing shows nothing new, so that no look makes up for the fault."""
+    frozen_for: str = "ended"
+    edits: int = 0
+    guards: list[str] = field(default_factory=list)
+
+    def aim(self, name: str, seed: int) -> Schedule:
+        """A schedule in which it can be seen."""
+        treated = self.behaviours or (None,)
+        posts = tuple(
+            PostPlan(
+                number, number % 3, "text", behaviour=treated[number % len(treated)],
+                seconds=self.seconds, in_reserve=number > 8,
+            )
+            for number in range(1, 13)
+        )  # fmt: skip
+        return Schedule(
+            seed=seed, hits=self.hits * 2, behaviours=(), workers=2, pages=3, in_flight=1,
+            concurrency=2, posts=posts, listens=bool(seed % 2), edits=self.edits,
+            listing=Behaviour.LISTING_DELAYED if self.is_blind else None, listing_seconds=60.0,
+            variant=name, companions=self.companions, frozen_for=self.frozen_for,
+        )  # fmt: skip
+
+
+def _at(place: Point, fault: Fault) -> Hit:
+    return Hit("worker", str(place), "at", str(fault))
+
+
+_SENT_THEN_KILLED = (_at(Point.AFTER_PUBLISH, Fault.KILL),)
+_LATE_NOT_SENT: Mapping[str, Any] = {
+    # Frozen before its begin, which is then cut: it knows that it has sent nothing. Meanwhile
+    # another has sent, and lost the answer.
+    "hits": (_at(Point.BEFORE_BEGIN, Fault.FREEZE),),
+    "companions": (Hit("database", "begin", "before", str(Blow.CUT)),),
+    "behaviours": (Behaviour.LOSE_ANSWER,),
+}
+
+VARIANTS: dict[str, Variant] = {
+    "rescue requeues sending": Variant(
+        "duplicate", patches.rescue_requeues_sending, _SENT_THEN_KILLED, is_blind=True,
+        guards=[_NO_PROMISE, _NO_TRIGGER],
+    ),
+    "begin without the fence": Variant(
+        "duplicate", patches.begin_without_the_fence,
+        (_at(Point.BEFORE_BEGIN, Fault.FREEZE),), guards=[_NO_PROMISE],
+    ),
+    "send before begin commits": Variant(
+        "duplicate", patches.send_before_begin_commits, _SENT_THEN_KILLED
+    ),
+    "timeout read as failure": Variant(
+        "duplicate", patches.timeout_read_as_failure,
+        behaviours=(Behaviour.ACCEPT_AND_HANG,), seconds=4.0, is_blind=True,
+    ),
+    "5xx read as failure": Variant(
+        "duplicate", patches.server_error_read_as_failure,
+        behaviours=(Behaviour.ACCEPT_AND_500, Behaviour.ACCEPT_AND_502, Behaviour.ACCEPT_AND_504),
+        is_blind=True,
+    ),
+    "late not-sent unfenced": Variant(
+        "duplicate", patches.late_not_sent_unfenced, **_LATE_NOT_SENT
+    ),
+    "fence by number": Variant("duplicate", patches.fence_by_number, **_LATE_NOT_SENT),
+    "lost COMMIT acknowledgement then sends": Variant(
+        "duplicate", patches.lost_acknowledgement_then_sends,
+        (Hit("database", "begin", "before", str(Blow.HOLD_AND_CUT)),),
+    ),
+    "cancel ignores sending": Variant(
+        "unreported", patches.nothing, (_at(Point.AFTER_START, Fault.EDIT),),
+        behaviours=(Behaviour.ANSWER_SLOWLY,), seconds=0.5, edits=6, guards=[_NO_TRIGGER],
+    ),
+    "a late published ignored": Variant(
+        "unreported", patches.late_published_ignored, (_at(Point.AFTER_ANSWER, Fault.KILL),)
+    ),
+    "spool says not started unread": Variant(
+        "duplicate", patches.spool_says_not_started, _SENT_THEN_KILLED
+    ),
+    "file read without its lock": Variant(
+        "duplicate", patches.file_read_without_its_lock,
+        (_at(Point.BEFORE_START, Fault.FREEZE),), frozen_for="moment",
+    ),
+    "an answer without an id believed": Variant(
+        "false success", patches.answer_without_an_id_believed,
+        behaviours=(Behaviour.ANSWER_WITHOUT_ID,),
+    ),
+    "nobody rescues a claim": Variant(
+        "lost", patches.nobody_rescues_a_claim, (_at(Point.AFTER_CLAIM, Fault.KILL),)
+    ),
+}  # fmt: skip

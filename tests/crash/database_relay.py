@@ -1,0 +1,199 @@
+"""A relay before PostgreSQL that knows which statement passes, and cuts before or after it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.crash.blows import SIGNALS, Blow, Rule, hit, reset
+from tests.crash.statements import Message, Messages, Statements
+
+Tell = Callable[..., None]
+_CANCEL_OR_TLS = (80877102, 80877103, 80877104)
+
+
+class DatabaseRelay:
+    """Listens on the loopback address; each connection goes on to the server's socket."""
+
+    def __init__(self, folder: Path, tell: Tell) -> None:
+        self._socket = str(folder / ".s.PGSQL.5432")
+        self.tell = tell
+        self.rules: list[Rule] = []
+        self.pids: dict[str, int] = {}
+        """Workers' process ids, by the name they connected under."""
+        self.seen: set[tuple[str, str]] = set()
+
+    async def listen(self) -> int:
+        """Start; returns the port."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return int(server.sockets[0].getsockname()[1])
+
+    def rule_for(self, worker: str, place: str, when: str) -> Rule | None:
+        """Count the visit with every rule; the first whose turn it is is taken off."""
+        struck = [rule for rule in self.rules if rule.strikes(worker, place, when)]
+        if not struck:
+            return None
+        self.rules.remove(struck[0])
+        return struck[0]
+
+    def watches_answers_to(self, kind: str) -> bool:
+        """Whether an answer to such a statement may have to be kept back until it is whole."""
+        return any(rule.place == kind and rule.when == "after" for rule in self.rules)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            first = await reader.readexactly(4)
+            rest = await reader.readexactly(struct.unpack("!i", first)[0] - 4)
+            if struct.unpack_from("!i", rest)[0] in _CANCEL_OR_TLS:
+                writer.close()
+                return
+            up_reader, up_writer = await asyncio.open_unix_connection(self._socket)
+        except (OSError, asyncio.IncompleteReadError):
+            _abort(writer)
+            return
+        name, pid = _who(rest)
+        if pid:
+            self.pids[name] = pid
+        up_writer.write(first + rest)
+        session = _Session(self, name, reader, writer, up_reader, up_writer)
+        await session.run()
+
+
+class _Session:
+    """One connection. One statement is under way at a time, as libpq has it."""
+
+    def __init__(
+        self,
+        relay: DatabaseRelay,
+        worker: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        up_reader: asyncio.StreamReader,
+        up_writer: asyncio.StreamWriter,
+    ) -> None:
+        self._relay, self._worker = relay, worker
+        self._reader, self._writer = reader, writer
+        self._up_reader, self._up_writer = up_reader, up_writer
+        self._statements = Statements()
+        self._backend = 0
+        self._kind = ""
+        self._failed = False
+
+    async def run(self) -> None:
+        tasks = [asyncio.create_task(self._up()), asyncio.create_task(self._down())]
+        _, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in (self._writer, self._up_writer):
+            writer.close()
+
+    async def _up(self) -> None:
+        messages, unit = Messages(), bytearray()
+        while data := await self._reader.read(1 << 16):
+            for message in messages.feed(data):
+                unit += message.raw
+                kind = self._statements.take(message)
+                if kind is None and message.type not in b"X":
+                    continue
+                self._kind = kind or ""
+                if not await self._before(self._kind):
+                    return
+                self._up_writer.write(bytes(unit))
+                unit.clear()
+
+    async def _down(self) -> None:
+        messages, held = Messages(), bytearray()
+        while data := await self._up_reader.read(1 << 16):
+            for message in messages.feed(data):
+                held += message.raw
+                self._note(message)
+                if message.type == b"Z":
+                    if not await self._is_passed_on():
+                        return
+                    self._flush(held)
+            if not self._relay.watches_answers_to(self._kind):
+                self._flush(held)
+
+    def _flush(self, held: bytearray) -> None:
+        self._writer.write(bytes(held))
+        held.clear()
+
+    def _note(self, message: Message) -> None:
+        if message.type == b"K":
+            (self._backend,) = struct.unpack_from("!i", message.body)
+        if message.type == b"E":
+            self._failed = True
+        if message.type == b"Z" and self._kind and not self._failed:
+            key = (self._worker.rstrip("0123456789"), self._kind)
+            if key not in self._relay.seen:
+                self._relay.seen.add(key)
+                self._relay.tell(seen=self._kind, worker=self._worker)
+
+    async def _before(self, kind: str) -> bool:
+        """What is done before a statement goes on; False: it does not."""
+        rule = self._relay.rule_for(self._worker, kind, "before") if kind else None
+        return rule is None or await self._strike(rule)
+
+    async def _is_passed_on(self) -> bool:
+        """What is done when a statement has been answered; False: nobody hears of it."""
+        kind, failed = self._kind, self._failed
+        self._kind, self._failed = "", False
+        is_done = bool(kind) and not failed
+        rule = self._relay.rule_for(self._worker, kind, "after") if is_done else None
+        return rule is None or await self._strike(rule)
+
+    async def _strike(self, rule: Rule) -> bool:
+        relay = self._relay
+        relay.tell(
+            fired=rule.blow, place=rule.place, when=rule.when, worker=self._worker,
+            layer="database", pid=relay.pids.get(self._worker),
+        )  # fmt: skip
+        match rule.blow:
+            case Blow.CUT:
+                self._cut()
+                return False
+            case Blow.HOLD:
+                await asyncio.sleep(rule.seconds)
+            case Blow.HOLD_AND_CUT:
+                await asyncio.sleep(rule.seconds)
+                self._cut()
+                return False
+            case Blow.TERMINATE if self._backend:
+                with suppress(ProcessLookupError):
+                    os.kill(self._backend, signal.SIGTERM)
+            case Blow.KILL:
+                hit(relay.pids[self._worker], rule.blow)
+                return False
+            case blow if blow in SIGNALS:
+                hit(relay.pids[self._worker], blow)
+            case _:
+                pass
+        return True
+
+    def _cut(self) -> None:
+        for writer in (self._writer, self._up_writer):
+            _abort(writer)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    if sock is not None and not writer.transport.is_closing():
+        reset(sock)
+        writer.transport.abort()
+
+
+def _who(startup: bytes) -> tuple[str, int]:
+    """Name and process id out of an ``application_name`` like ``crash:w1:4711``."""
+    parts = startup[4:].split(b"\0")
+    settings: dict[bytes, Any] = dict(zip(parts[::2], parts[1::2], strict=False))
+    words = settings.get(b"application_name", b"").decode().split(":")
+    if len(words) == 3 and words[0] == "crash":
+        return words[1], int(words[2])
+    return "", 0

@@ -1,0 +1,287 @@
+"""One schedule, from the empty database to the verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import selectors
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+from pydantic import SecretStr
+
+from publisher.config import Settings
+from publisher.sandbox import log as sandbox_log
+from publisher.sandbox.behaviours import Behaviour
+from tests.crash import verdict as judging
+from tests.crash.broken import VARIANTS
+from tests.crash.catalogue import HOLD_CONNECTIONS, Hit
+from tests.crash.forge import Event
+from tests.crash.ground import Ground
+from tests.crash.lane import Lane
+from tests.crash.schedule import Schedule, with_victims
+from tests.crash.staff import Staff
+from tests.crash.verdict import Verdict, Witnessed
+
+_CHAOS_SECONDS = 7.0
+_IDLE_SECONDS = 0.8
+_STANDSTILL = 60.0
+_BROKEN_STANDSTILL = 8.0
+_ENDS_WITHIN = 60.0
+_AT_MOST = 600.0
+_HASTE_SECONDS = 0.2
+_BROKEN_LINES = frozenset({
+    "move.broke", "job.parked", "clock.parted", "progress.refused", "transport.broke",
+    "prepare.broke", "publish.broke", "look.broke", "step.broke", "spool.damaged",
+})  # fmt: skip
+"""What a worker never logs, whatever is done to it from outside."""
+_AWAY = ("UnreachableError", "OperationalError", "LoginRefusedError", "InterfaceError")
+"""What a child may end with when the database is away just then."""
+
+
+@dataclass
+class Result:
+    """What a schedule came to."""
+
+    seed: int
+    verdict: Verdict
+    problems: list[str] = field(default_factory=list)
+    fired: list[Hit] = field(default_factory=list)
+    behaviours: Counter[str] = field(default_factory=Counter)
+    edits: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    log: str = ""
+    variant: str | None = None
+
+    @property
+    def broken(self) -> list[str]:
+        """Every rule that was broken."""
+        return [*self.verdict.broken, *self.problems]
+
+
+class Run:
+    """A schedule on a lane."""
+
+    def __init__(self, lane: Lane, schedule: Schedule, ground: Ground, home: Path) -> None:
+        self.lane, self.schedule, self.ground, self.home = lane, schedule, ground, home
+        self.staff = Staff(lane, schedule, ground, home)
+        self.seen = Witnessed(is_compacted=schedule.compact_bytes is not None)
+        self.result = Result(schedule.seed, Verdict(), variant=schedule.variant)
+        self._hastened = 0.0
+        self._reserve = 1
+
+    def go(self) -> Result:
+        """Run it."""
+        began = time.monotonic()
+        try:
+            self._set_up()
+            self._chaos()
+            self._heal()
+            self._await_quiet()
+            self._judge()
+        except TimeoutError as error:
+            self.result.problems.append(f"not quiet: {error}")
+            with contextlib.suppress(psycopg.Error):
+                self._judge()
+        finally:
+            self._clear_up()
+        self.result.seconds = time.monotonic() - began
+        return self.result
+
+    # The way
+
+    def _set_up(self) -> None:
+        schedule, control = self.schedule, self.lane.sandbox.control
+        pages = self.lane.new_pages(schedule.pages, schedule.others)
+        self.ground.add_pages(schedule, pages)
+        if schedule.variant is not None:
+            self.ground.break_guards(VARIANTS[schedule.variant].guards)
+        for plan in schedule.posts:
+            if plan.behaviour is Behaviour.REFUSE_DUPLICATE:
+                control.foreign_post(pages[plan.page]["id"], plan.text(schedule.seed))
+        if schedule.reset_unread:
+            control.behave(Behaviour.RESET_UNREAD, page=pages[0]["id"], endpoint="feed", after=1)
+        if schedule.listing is not None:
+            for page in pages:
+                control.behave(
+                    schedule.listing, page=page["id"], endpoint="list", times=None,
+                    seconds=schedule.listing_seconds,
+                )  # fmt: skip
+        self._enqueue()
+        if schedule.holds_connections:
+            control.hold_connections(2.0)
+            self.result.behaviours[HOLD_CONNECTIONS] += 1
+        if schedule.edits:
+            self.staff.fork_editor()
+
+    def _enqueue(self) -> None:
+        """Add the posts, again and again while whoever does it is killed over it."""
+        struck = [hit for hit in self.schedule.hits if hit.place.startswith("enqueue")]
+        for number in range(1, 12):
+            name = f"s{number}"
+            if struck:
+                self.staff.rule(name, struck.pop())
+            order = {"settings": self.staff.settings(), "jobs": self.ground.jobs}
+            pid = self.lane.forge.fork("scheduler", name, order)
+            if self.lane.forge.await_end(pid) == 0 and not struck:
+                return
+            self._take(self._events(0))
+        message = "the posts could not be added"
+        raise TimeoutError(message)
+
+    def _chaos(self) -> None:
+        """Let everything strike; in the end, or when nothing more comes, it is over."""
+        until = time.monotonic() + _CHAOS_SECONDS * self.staff.pace
+        busy_at = time.monotonic()
+        while time.monotonic() < until:
+            self._take(self._events(0.05))
+            self.staff.fill()
+            with contextlib.suppress(psycopg.Error):
+                self.staff.thaw()
+                self._hasten()
+                if self._reserve or self.staff.is_waiting or self.ground.open_jobs():
+                    busy_at = time.monotonic()
+            if self.staff.is_struck or time.monotonic() - busy_at > _IDLE_SECONDS:
+                return
+
+    def _heal(self) -> None:
+        # A broken variant is given no better world to hide in.
+        if self.schedule.variant is None:
+            self.lane.relay.heal()
+            self.lane.sandbox.control.heal()
+            self.staff.wake_all()
+        self.ground.release_holds()
+        self.ground.release_reserve(1000)
+
+    def _await_quiet(self) -> None:
+        """Let the struck ones end; one calm worker does the rest, and reads what they left."""
+        staff = self.staff
+        final = staff.fork("final", [], is_calm=True)
+        self._until(lambda: final in staff.ready)
+        staff.signal_all(signal.SIGTERM, but=final)
+        try:
+            self._until(lambda: [*staff.alive] == [final], within=_ENDS_WITHIN)
+        except TimeoutError:
+            self.result.problems.append(f"did not end when told to: {staff.alive}")
+            staff.signal_all(signal.SIGKILL, but=final)
+            self._until(lambda: [*staff.alive] == [final])
+        self.ground.release_holds()
+        self._until(lambda: self.ground.open_jobs() == 0 and self.ground.spools() == 1)
+        staff.signal_all(signal.SIGTERM)
+        self._until(lambda: not staff.alive)
+        if staff.ended[final] != 0:
+            self.result.problems.append(f"the last worker ended with {staff.ended[final]}")
+        self._until(lambda: not sandbox_log.read(self.lane.sandbox.log).promised)
+
+    def _judge(self) -> None:
+        journal = {name: self.ground.sql(query) for name, query in judging.JOURNAL.items()}
+        audits = {name: self.ground.sql(query) for name, query in judging.AUDITS.items()}
+        log = sandbox_log.read(self.lane.sandbox.log)
+        result = self.result
+        result.verdict = judging.judge(self.ground.approved, journal, audits, log, self.seen)
+        pages = {one.page for one in self.ground.approved}
+        result.behaviours.update(r.behaviour for r in log.requests if r.page in pages)
+        result.problems += self._broken_lines()
+
+    def _clear_up(self) -> None:
+        self.staff.signal_all(signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            self._until(lambda: not self.staff.alive, within=_ENDS_WITHIN)
+        if (self.home / "log").exists():
+            self.result.log = (self.home / "log").read_text()
+
+    # What happens
+
+    def _events(self, seconds: float) -> list[Event]:
+        forge, relay = self.lane.forge, self.lane.relay
+        waiting = forge.poll(0) + relay.waiting()
+        with selectors.DefaultSelector() as ready:
+            for source in (*forge.sources, relay.source):
+                ready.register(source.descriptor, selectors.EVENT_READ, source)
+            came = ready.select(0 if waiting else seconds)
+            return waiting + [event for key, _ in came for event in key.data.read()]
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            if "fired" in event:
+                hit = Hit(event["layer"], event["place"], event.get("when", "at"), event["fired"])
+                self.result.fired.append(hit)
+                self.staff.fired(hit, event.get("pid") or 0)
+            elif "broke" in event and not any(word in event["trace"] for word in _AWAY):
+                self.result.problems.append(f"{event['broke']} broke: {event['trace'][-900:]}")
+            elif "edited" in event:
+                said = "refused" if "refused" in event else "done"
+                self.result.edits[f"{event['edited']} {said}"] += 1
+            elif not self.staff.take(event):
+                self.seen.take(event)
+
+    def _hasten(self) -> None:
+        if time.monotonic() - self._hastened < _HASTE_SECONDS:
+            return
+        self._hastened = time.monotonic()
+        self.ground.hasten()
+        if self._reserve and self.ground.open_jobs() < max(2, len(self.staff.alive) // 2):
+            self._reserve = self.ground.release_reserve(2)
+
+    def _until(self, holds: Callable[[], bool], *, within: float = _STANDSTILL) -> None:
+        """Wait until it holds; in vain when nothing moves for so long, not when it is slow.
+
+        Raises ``TimeoutError``.
+        """
+        if self.schedule.variant is not None:
+            within = min(within, _BROKEN_STANDSTILL)
+        seen, since, until = "", time.monotonic(), time.monotonic() + _AT_MOST
+        while True:
+            self._take(self._events(0.03))
+            with contextlib.suppress(psycopg.Error):
+                self.staff.thaw()
+                self._hasten()
+                if holds():
+                    return
+                if (now := f"{self.ground.moves()} {self.staff.alive}") != seen:
+                    seen, since = now, time.monotonic()
+            if time.monotonic() > min(since + within, until):
+                raise TimeoutError(self._standing())
+
+    def _standing(self) -> str:
+        with contextlib.suppress(psycopg.Error):
+            shown = json.dumps(self.ground.unfinished(), default=str)
+            return f"alive {self.staff.alive}, files {self.ground.spools()}, open {shown[:1500]}"
+        return f"alive {self.staff.alive}, and no database"
+
+    def _broken_lines(self) -> list[str]:
+        lines = (self.home / "log").read_text().splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return [
+            f"log: {event}"
+            for event in events
+            if event.get("event") in _BROKEN_LINES
+            and "psycopg.OperationalError" not in event.get("exception", "")
+        ]
+
+
+def run(lane: Lane, schedule: Schedule) -> Result:
+    """Run one schedule on ``lane``."""
+    lane.renew()
+    schedule = with_victims(schedule)
+    with _database(lane, schedule) as (ground, home):
+        return Run(lane, schedule, ground, home).go()
+
+
+@contextmanager
+def _database(lane: Lane, schedule: Schedule) -> Iterator[tuple[Ground, Path]]:
+    home = lane.folder / f"home-{schedule.seed}-{time.monotonic_ns()}"
+    home.mkdir()
+    with lane.server.postgres.migrated_database() as name:
+        settings = Settings(home=home, database_url=SecretStr(lane.server.postgres.url(name)))
+        ground = Ground(lane.server.postgres, name, settings)
+        try:
+            yield ground, home
+        finally:
+            ground.close()

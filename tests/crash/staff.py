@@ -1,0 +1,232 @@
+"""The workers of one schedule: who is alive, who is frozen, and what is still to strike whom."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash.blows import Blow, Rule
+from tests.crash.catalogue import Hit
+from tests.crash.forge import Event
+from tests.crash.ground import Ground
+from tests.crash.lane import Lane
+from tests.crash.pace import calm_times, pace, times
+from tests.crash.schedule import Schedule
+from tests.crash.watch import Fault, Place
+
+Strikes = list[tuple[str, str, int]]
+
+_HOLD_SECONDS = 3.2
+"""Longer than any lease lasts and any window is open."""
+_AWAY_SECONDS = 3.0
+_REFUSED_SECONDS = 1.0
+_MOMENT = 0.4
+_LEASE_IS_OVER = 1.5
+_FROZEN_AT_MOST = 6.0
+_SLOW_SECONDS = 0.5
+_CROWD = 8
+_FORKS = 30
+
+
+@dataclass
+class _Frozen:
+    """A stopped worker. ``until``: for a moment, until its jobs are taken, or until they ended."""
+
+    since: float
+    until: str
+    jobs: list[int] | None = None
+
+
+class Staff:
+    """Forks workers, strikes them, wakes them up."""
+
+    def __init__(self, lane: Lane, schedule: Schedule, ground: Ground, home: Path) -> None:
+        self._lane, self._schedule, self._ground, self._home = lane, schedule, ground, home
+        self._rng = schedule.rng
+        self.pace = pace()
+        self._pending = deque(h for h in schedule.hits if not h.place.startswith("enqueue"))
+        self._waited_for: set[Hit] = set()
+        self._twice: set[int] = set()
+        self._frozen: dict[int, _Frozen] = {}
+        self._forks = 0
+        self._last_fork = 0.0
+        self.alive: dict[int, str] = {}
+        self.ended: dict[int, int] = {}
+        """Exit codes, or minus the signal, of those that have ended."""
+        self.ready: set[int] = set()
+        """Those that have their database and hear signals."""
+
+    @property
+    def is_struck(self) -> bool:
+        """Everything that was to strike has, and nobody is frozen."""
+        return not self._pending and not self._waited_for and not self._frozen
+
+    @property
+    def is_waiting(self) -> bool:
+        """More is to come whatever the workers do."""
+        return bool(self._pending or self._frozen)
+
+    def fill(self) -> None:
+        """See that enough workers are at work, and that each hit comes to one."""
+        working = [pid for pid, name in self.alive.items() if name[0] == "w"]
+        awake = [pid for pid in working if pid not in self._frozen]
+        is_slow = time.monotonic() - self._last_fork > _SLOW_SECONDS
+        wanted = (len(awake) < self._schedule.workers or is_slow) if self._pending else not awake
+        if wanted and len(working) < _CROWD and self._forks < _FORKS:
+            self._next_worker()
+
+    def fork(
+        self, name: str, strikes: Strikes, *, refused: bool = False, is_calm: bool = False
+    ) -> int:
+        """Fork a worker. ``refused``: the platform refuses its connections at first.
+
+        ``is_calm``: with durations that no swamped machine makes too short.
+        """
+        port = self._lane.relay.port_for(name)
+        if refused:
+            self._lane.relay.refuse(name, _REFUSED_SECONDS)
+        settings = self.settings(graph=port) | (calm_times() if is_calm else {})
+        order = {
+            "settings": settings, "strikes": strikes,
+            "log": str(self._home / "log"), "listen": self._schedule.listens,
+            "variant": self._schedule.variant, "chance": f"{self._schedule.seed}:{name}",
+            "people": self.settings(direct=True),
+        }  # fmt: skip
+        if self._schedule.compact_bytes is not None:
+            order["compact_bytes"] = self._schedule.compact_bytes
+        pid = self._lane.forge.fork("worker", name, order)
+        self.alive[pid] = name
+        self._last_fork = time.monotonic()
+        return pid
+
+    def fork_editor(self) -> None:
+        """Fork a person who edits at random moments."""
+        order = {
+            "settings": self.settings(direct=True), "times": self._schedule.edits,
+            "chance": self._schedule.seed, "variant": self._schedule.variant,
+        }  # fmt: skip
+        self.alive[self._lane.forge.fork("editor", "e1", order)] = "e1"
+
+    def rule(self, worker: str, hit: Hit) -> None:
+        """Let the relay strike ``worker``; empty: whoever comes there."""
+        rule = Rule(worker, hit.place, hit.when, Blow(hit.fault), seconds=_HOLD_SECONDS * self.pace)
+        self._lane.relay.rule(hit.layer, rule)
+
+    def settings(self, *, graph: int = 1, direct: bool = False) -> dict[str, Any]:
+        """Fields of ``Settings``. ``direct``: past the relay, for people."""
+        name = self._ground.name
+        relayed = f"postgresql://publisher@127.0.0.1:{self._lane.relay.port}/{name}"
+        return {
+            **times(self.pace),
+            "home": str(self._home),
+            "database_url": self._ground.server.url(name)
+            if direct
+            else f"{relayed}?sslmode=disable&gssencmode=disable",
+            "graph_url": f"http://127.0.0.1:{graph}",
+            "concurrency": self._schedule.concurrency,
+            "log_format": "json",
+            "log_level": "info",
+        }
+
+    def take(self, event: Event) -> bool:
+        """Keep the books; whether the event was about that."""
+        pid = event.get("pid", 0)
+        if "ended" in event:
+            self.ended[event["ended"]] = event["status"]
+            self.alive.pop(event["ended"], None)
+            self._frozen.pop(event["ended"], None)
+            return True
+        if "ready" in event:
+            self.ready.add(pid)
+            return True
+        if "draining" in event and pid in self._twice:
+            self._twice.discard(pid)
+            send(pid, signal.SIGTERM)
+            return True
+        return False
+
+    def fired(self, hit: Hit, pid: int) -> None:
+        """Something struck: do the part of it that somebody else must do."""
+        self._waited_for.discard(hit)
+        match hit.fault:
+            case Fault.FREEZE if pid in self.alive:
+                until = self._schedule.frozen_for or self._rng.choice(("moment", "taken", "ended"))
+                self._frozen[pid] = _Frozen(time.monotonic(), until)
+            case Fault.TERM_TWICE:
+                self._twice.add(pid)
+            case Blow.RESTART:
+                self._lane.server.restart()
+            case Blow.OUTAGE:
+                self._lane.server.restart(away_for=_AWAY_SECONDS * self.pace)
+            case _:
+                pass
+
+    def thaw(self) -> None:
+        """Wake who was frozen when its time has come, at the latest after a short while."""
+        for pid, frozen in [*self._frozen.items()]:
+            passed = (time.monotonic() - frozen.since) / self.pace
+            if passed < _MOMENT:
+                continue
+            if frozen.jobs is None:
+                frozen.jobs = self._ground.jobs_of(pid)
+            is_over = frozen.until == "moment" or (
+                not self._ground.still_open(frozen.jobs)
+                if frozen.until == "ended"
+                else passed > _LEASE_IS_OVER and not self._ground.jobs_of(pid)
+            )
+            if is_over or passed > _FROZEN_AT_MOST:
+                if self._schedule.kills_frozen:
+                    send(pid, signal.SIGKILL)
+                self._wake(pid)
+
+    def wake_all(self) -> None:
+        """Wake everybody now."""
+        for pid in [*self._frozen]:
+            self._wake(pid)
+
+    def signal_all(self, number: signal.Signals, *, but: int | None = None) -> None:
+        """Send a signal to everybody who is alive."""
+        for pid in [*self.alive]:
+            if pid != but:
+                send(pid, number)
+
+    def _wake(self, pid: int) -> None:
+        self._frozen.pop(pid, None)
+        send(pid, signal.SIGCONT)
+
+    def _next_worker(self) -> None:
+        self._forks += 1
+        name = f"w{self._forks}"
+        if not self._pending:
+            self.fork(name, [])
+            return
+        hit = self._pending.popleft()
+        self._waited_for.add(hit)
+        if hit.layer != "worker" and hit.fault != "refuse":
+            # Whoever comes there: which of them it is makes no difference.
+            self.rule("" if self._schedule.variant is None else name, hit)
+        for companion in self._schedule.companions:
+            self.rule(name, companion)
+        strikes = self._strikes(hit) if hit.layer == "worker" else []
+        self.fork(name, strikes, refused=hit.fault == "refuse")
+
+    def _strikes(self, hit: Hit) -> Strikes:
+        if hit.place == Place.SPOOL_CLOSED:
+            return [("after settle", Fault.TERM, 1), (hit.place, hit.fault, 1)]
+        if hit.place == Place.SPOOL_WRITE:
+            return [(hit.place, hit.fault, self._rng.choice((2, 3, 4)))]
+        if self._schedule.variant is not None:
+            return [(hit.place, hit.fault, 1)]
+        return [(hit.place, hit.fault, self._rng.choice((1, 1, 2)))]
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process we forked; it may be gone by now."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,100 @@
+"""What a run prints: the page against the journal, what was reached, and whether it can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.crash import cumulative
+from tests.crash.catalogue import BEHAVIOURS, HITS, POINTS
+from tests.crash.run import Result
+from tests.crash.tally import Tally
+
+WORDS = ("duplicates", "lost", "unreported", "false success")
+
+
+def table(tally: Tally, caught: dict[str, str | None] | None) -> str:
+    """The table. ``caught``: variant → the rule that caught it, None where none did."""
+    counts = tally.counts
+    elsewhere = ", ".join(
+        f"{counts[state]} {word}"
+        for state, word in (
+            ("failed", "not published"), ("missed", "missed"), ("cancelled", "cancelled"),
+            ("on hold", "on hold"),
+        )
+        if counts[state]
+    )  # fmt: skip
+    rules = "   ".join(f"{word} {tally.rules[word]}" for word in WORDS)
+    other = f"   other {tally.rules['other']}" if tally.rules["other"] else ""
+    lied = f"; {tally.lied} where the platform lied, counted apart" if tally.lied else ""
+    page = f"{counts['approved']:,} approved · {counts['on the page']:,} on the page"
+    lines = [
+        f"Page against journal   {page} · {counts['live in the journal']:,} live in the journal",
+        f"  not on the page: {elsewhere or 'none'}",
+        f"  {rules}{other}     {counts['in doubt']:,} doubts, all visible{lied}",
+        _reached(tally),
+    ]
+    if caught is not None:
+        found = sum(rule is not None for rule in caught.values())
+        lines.append(f"Can it fail?  {found} of {len(caught)} broken variants caught")
+    lines.append(bound(cumulative.read()))
+    return "\n".join(lines)
+
+
+def _reached(tally: Tally) -> str:
+    points = len(POINTS) - len(tally.unreached_points)
+    ways = len(BEHAVIOURS) + 1 - len(tally.unreached_behaviours)
+    acts = sum(tally.edits.values())
+    return (
+        f"Reached   {points}/{len(POINTS)} crash points · {ways}/{len(BEHAVIOURS) + 1} platform"
+        f" behaviours · {len(tally.hits)}/{len(HITS)} points × faults · {tally.faults:,} faults in"
+        f" {tally.schedules:,} schedules · {acts:,} acts of people"
+    )
+
+
+def bound(parts: Sequence[cumulative.Part]) -> str:
+    """What zero failures are worth so far: the rule of three, over faults that struck.
+
+    Several strike in one schedule, so they are trials that know a little of one another.
+    """
+    faults = sum(part.faults for part in parts)
+    failures = sum(part.failures for part in parts)
+    schedules = sum(part.schedules for part in parts)
+    if failures or not faults:
+        return f"Bound     {failures} failures in {faults:,} faults so far; see the ledger"
+    return (
+        f"Bound     0 in {faults:,} faults ({schedules:,} schedules) so far:"
+        f" below 1 in {max(faults // 3, 1):,} (95 %)"
+    )
+
+
+def failures(failed: Iterable[Result]) -> str:
+    """What broke, and how to run it again."""
+    lines = []
+    for result in failed:
+        lines.append(f"FAILED  seed {result.seed}: python -m tests.crash --seed {result.seed}")
+        lines += [f"  {broken}" for broken in result.broken]
+        lines += [f"  struck: {hit.place} ({hit.when}) {hit.fault}" for hit in result.fired]
+    return "\n".join(lines)
+
+
+def unreached(tally: Tally) -> str:
+    """What was never met."""
+    points = [f"  {place} ({layer}, {when})" for layer, place, when in tally.unreached_points]
+    ways = [f"  {name} (platform)" for name in tally.unreached_behaviours]
+    return "\n".join(["Never reached:", *points, *ways]) if points or ways else ""
+
+
+def matrix(tally: Tally) -> list[dict[str, object]]:
+    """Points × faults, with how often each struck, for a file."""
+    return [
+        {"layer": h.layer, "place": h.place, "when": h.when, "fault": h.fault, "times": n}
+        for h, n in sorted(tally.hits.items())
+    ]
+
+
+def write_matrix(tally: Tally, file: Path) -> None:
+    """Write points × faults and behaviours."""
+    facts = {"hits": matrix(tally), "behaviours": dict(tally.behaviours.most_common())}
+    file.write_text(json.dumps(facts, indent=1) + "\n")

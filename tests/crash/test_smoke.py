@@ -1,0 +1,63 @@
+"""A short piece of ``make crash`` in every ``make test``: some schedules, and some of the proof."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash import proof, summary
+from tests.crash.broken import VARIANTS
+from tests.crash.catalogue import BEHAVIOURS, HITS
+from tests.crash.crew import each
+from tests.crash.schedule import BEHAVIOURS_EACH, HITS_EACH, scheduled
+from tests.crash.statements import Message, Statements, kind_of
+from tests.crash.tally import Tally
+
+SEEDS = range(1, 7)
+SOME = ("send before begin commits", "spool says not started unread", "a late published ignored")
+LANES = 3
+
+
+@pytest.mark.timeout(300)
+def test_the_page_and_the_journal_agree_whatever_was_done_to_the_workers() -> None:
+    tally = Tally()
+    for result in each(map(scheduled, SEEDS), lanes=LANES):
+        tally.add(result)
+    assert not tally.failed, summary.failures(tally.failed)
+    assert tally.schedules == len(SEEDS)
+    assert tally.faults
+    assert tally.counts["live in the journal"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("variant", SOME)
+def test_a_broken_variant_is_caught(variant: str) -> None:
+    assert proof.prove(1, said=lambda _: None, names=[variant])[variant] is not None
+
+
+def test_a_round_of_seeds_covers_the_catalogue() -> None:
+    schedules = [scheduled(seed) for seed in range(len(HITS) // HITS_EACH + 1)]
+    assert {hit for schedule in schedules for hit in schedule.hits} == set(HITS)
+    few = schedules[: len(BEHAVIOURS) // BEHAVIOURS_EACH + 1]
+    assert {b for schedule in few for b in schedule.behaviours} == set(BEHAVIOURS)
+
+
+def test_a_seed_always_means_the_same() -> None:
+    assert scheduled(217) == scheduled(217)
+    assert VARIANTS["fence by number"].aim("x", 3) == VARIANTS["fence by number"].aim("x", 3)
+
+
+def test_a_statement_is_known_by_its_name_once_it_was_prepared() -> None:
+    sql = "UPDATE jobs j SET state = 'sending', attempts = j.attempts + 1"
+    assert kind_of(sql) == "begin"
+    statements = Statements()
+    assert (
+        statements.take(Message(b"P", _raw(b"P", b"_pg3_0\0" + sql.encode() + b"\0\0\0"))) is None
+    )
+    assert statements.take(Message(b"S", _raw(b"S", b""))) == ""
+    for message in (_raw(b"B", b"\0_pg3_0\0"), _raw(b"E", b"\0\0\0\0\0")):
+        assert statements.take(Message(message[:1], message)) is None
+    assert statements.take(Message(b"S", _raw(b"S", b""))) == "begin"
+
+
+def _raw(kind: bytes, body: bytes) -> bytes:
+    return kind + (len(body) + 4).to_bytes(4, "big") + body

@@ -1,0 +1,199 @@
+"""A worker's probe: says where the worker is, and strikes where it was told to.
+
+Beside the engine's own points there are places between them, reached by putting a step in the way
+of what the engine calls there, in the forked process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import Lock, local
+from types import SimpleNamespace
+from typing import Any
+
+from publisher.engine import spool as spool_module
+from publisher.engine.outcome import Outcome
+from publisher.engine.points import Point
+from publisher.engine.spool import Spool
+from publisher.engine.worker import Worker
+from publisher.transport import Transport
+
+
+class Place(StrEnum):
+    """Places between the engine's points."""
+
+    SPOOL_UNSYNCED = "spool written, not synced"
+    """An ``open`` line is written, its fsync not asked for."""
+    UNCLASSIFIED = "answer read, not classified"
+    """Transport has the whole answer, the adapter has not judged it."""
+    SPOOL_CLOSED = "spool closed"
+    """The clean end is recorded and the file removed; the process still lives."""
+    SPOOL_WRITE = "spool write"
+    """Any line of the spool, before it is written: for a disk that is full."""
+    SPOOL_COMPACTED = "spool compacted, not renamed"
+    """The new file is written, the old one still stands in its place."""
+
+
+class Fault(StrEnum):
+    """What can be done to a worker at a place of its own."""
+
+    KILL = "kill"
+    FREEZE = "freeze"
+    """SIGSTOP; whoever holds the strings sends SIGCONT when its leases were taken away."""
+    TERM = "term"
+    TERM_TWICE = "term twice"
+    """SIGTERM, and another when the first has been handled."""
+    TERMINATE = "terminate backend"
+    """The server process behind the coordinator's connection, as ``pg_terminate_backend`` does."""
+    EDIT = "edit"
+    """A person cancels, holds, moves or changes a job just then."""
+    DISK_FULL = "disk full"
+    """Half of the line is written, then ENOSPC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """At the ``nth`` time this worker is at ``place``."""
+
+    place: str
+    fault: Fault
+    nth: int = 1
+
+
+class Watch:
+    """Where one worker is. ``edit`` does what a person would."""
+
+    def __init__(self, name: str, events: int, strikes: list[Strike]) -> None:
+        self.worker: Worker | None = None
+        self.edit: Callable[[], None] = lambda: None
+        self._name = name
+        self._events = events
+        self._strikes = strikes
+        self._counts: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def say(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON holds
+        """Write one line for whoever holds the strings; short enough never to be torn."""
+        line = json.dumps({"worker": self._name, "pid": os.getpid(), **facts}).encode() + b"\n"
+        os.write(self._events, line)
+
+    def probe(self, point: Point) -> None:
+        """The engine's own points."""
+        self.at(point)
+
+    def at(self, place: Point | Place) -> Fault | None:
+        """Be at ``place``; what is to be done there is done, or returned."""
+        with self._lock:
+            self._counts[place] += 1
+            count = self._counts[place]
+            strike = next((s for s in self._strikes if (s.place, s.nth) == (place, count)), None)
+            if strike is not None:
+                self._strikes.remove(strike)
+        if count == 1:
+            self.say(seen=place)
+        if strike is None:
+            return None
+        self.say(fired=strike.fault, place=place, nth=strike.nth, layer="worker")
+        self._do(strike.fault)
+        return strike.fault
+
+    def _do(self, fault: Fault) -> None:
+        match fault:
+            case Fault.KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Fault.FREEZE:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case Fault.TERM | Fault.TERM_TWICE:
+                os.kill(os.getpid(), signal.SIGTERM)
+            case Fault.TERMINATE:
+                conn = None if self.worker is None else self.worker._conn
+                if conn is not None and not conn.closed:
+                    os.kill(conn.info.backend_pid, signal.SIGTERM)
+            case Fault.EDIT:
+                self.edit()
+            case Fault.DISK_FULL:
+                pass  # whoever writes does it
+
+
+def install(watch: Watch) -> None:
+    """Put steps between the points of this process."""
+    _between_spool_and_disk(watch)
+    _between_answer_and_verdict(watch)
+    _around_spool(watch)
+
+
+def _between_spool_and_disk(watch: Watch) -> None:
+    real, opening, is_opening = os, Spool.open, Flag()
+
+    def fsync(descriptor: int) -> None:
+        if is_opening.is_up and _name(descriptor).endswith(spool_module.SUFFIX):
+            watch.at(Place.SPOOL_UNSYNCED)
+        elif is_opening.is_up and _name(descriptor).endswith(".new"):
+            watch.at(Place.SPOOL_COMPACTED)
+        real.fsync(descriptor)
+
+    def write(descriptor: int, data: bytes) -> int:
+        if watch.at(Place.SPOOL_WRITE) is Fault.DISK_FULL:
+            real.write(descriptor, bytes(data)[: len(data) // 2])
+            raise OSError(28, "No space left on device")
+        return real.write(descriptor, data)
+
+    def opened(self: Spool, sends: Any) -> None:  # noqa: ANN401 - as the real one
+        is_opening.is_up = True
+        try:
+            opening(self, sends)
+        finally:
+            is_opening.is_up = False
+
+    shim = SimpleNamespace(**{**vars(real), "fsync": fsync, "write": write})
+    vars(spool_module)["os"] = shim
+    Spool.open = opened  # type: ignore[method-assign]
+
+
+class Flag(local):
+    """Whether this thread is in the middle of something."""
+
+    is_up = False
+
+
+def _name(descriptor: int) -> str:
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+
+def _between_answer_and_verdict(watch: Watch) -> None:
+    real = Transport.publish
+
+    def publish(self: Transport, *arguments: Any) -> Any:  # noqa: ANN401 - as the real one
+        result = real(self, *arguments)
+        watch.at(Place.UNCLASSIFIED)
+        return result
+
+    Transport.publish = publish  # type: ignore[method-assign, assignment]
+
+
+def _around_spool(watch: Watch) -> None:
+    """Tell of start and answer lines when they are written; they are held against the journal."""
+    start, answer, close = Spool.start, Spool.answer, Spool.close
+
+    def started(self: Spool, token: Any) -> None:  # noqa: ANN401 - as the real one
+        # Said before: between the line and a word after it the process may be killed.
+        watch.say(started=token.hex)
+        start(self, token)
+
+    def answered(self: Spool, token: Any, outcome: Outcome) -> None:  # noqa: ANN401 - "
+        answer(self, token, outcome)
+        remote_id = getattr(outcome, "remote_id", None)
+        watch.say(answered=token.hex, outcome=type(outcome).__name__, remote_id=remote_id)
+
+    def closed(self: Spool, *, remove: bool) -> None:
+        close(self, remove=remove)
+        watch.at(Place.SPOOL_CLOSED)
+
+    Spool.start, Spool.answer, Spool.close = started, answered, closed  # type: ignore[method-assign]
