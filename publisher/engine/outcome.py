@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 
@@ -152,22 +152,28 @@ _KINDS: dict[str, type[Outcome]] = {
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
     """An outcome as plain JSON values."""
-    facts = asdict(outcome)
-    if facts.get("at") is not None:
-        facts["at"] = facts["at"].isoformat()
-    return {"kind": type(outcome).__name__, **facts}
+    facts: dict[str, object] = {"kind": type(outcome).__name__}
+    # Not ``asdict`` of the whole: it copies each value deeply, on every send.
+    for each in fields(outcome):
+        value = getattr(outcome, each.name)
+        if isinstance(value, Answer):
+            value = asdict(value)
+        elif isinstance(value, datetime):
+            value = value.isoformat()
+        facts[each.name] = value
+    return facts
 
 
 def outcome_from_json(facts: Mapping[str, object]) -> Outcome:
     """Read what ``outcome_json`` wrote."""
-    fields = dict(facts)
-    kind = _KINDS[str(fields.pop("kind"))]
-    if isinstance(answer := fields.get("answer"), dict):
-        fields["answer"] = Answer(**answer)
-    if isinstance(at := fields.get("at"), str):
-        fields["at"] = datetime.fromisoformat(at)
-    if "reason" in fields:
-        fields["reason"] = Reason(str(fields["reason"]))
-    if "proof" in fields:
-        fields["proof"] = Proof(str(fields["proof"]))
-    return kind(**fields)  # type: ignore[arg-type]
+    values = dict(facts)
+    kind = _KINDS[str(values.pop("kind"))]
+    if isinstance(answer := values.get("answer"), dict):
+        values["answer"] = Answer(**answer)
+    if isinstance(at := values.get("at"), str):
+        values["at"] = datetime.fromisoformat(at)
+    if "reason" in values:
+        values["reason"] = Reason(str(values["reason"]))
+    if "proof" in values:
+        values["proof"] = Proof(str(values["proof"]))
+    return kind(**values)  # type: ignore[arg-type]

@@ -55,6 +55,7 @@ class Standing:
     begun: bool
     sent: bool
     can_look: bool = True
+    attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
     """
     match outcome:
         case Published():
-            return _published(outcome)
+            return _published(outcome, standing)
         case Unknown():
             return _unknown(outcome.reason, outcome.detail, outcome.answer, outcome.remote_handle)
         case Rejected() | Unauthorized() | Deferred() if _could_be_a_lie(outcome, standing):
@@ -157,7 +158,7 @@ def settle(outcome: Outcome, standing: Standing, policy: Policy, now: datetime) 
             assert_never(outcome)
 
 
-def _published(outcome: Published) -> Settlement:
+def _published(outcome: Published, standing: Standing) -> Settlement:
     if not is_storable_id(outcome.remote_id):
         detail = "the id in the answer is none that can be kept"
         return _unknown(Reason.NO_ID, detail, outcome.answer, None)
@@ -169,6 +170,7 @@ def _published(outcome: Published) -> Settlement:
         permalink=storable_link(outcome.permalink),
         answer=outcome.answer,
         rest=Rest(seconds=outcome.not_before) if outcome.not_before else None,
+        attempt=standing.attempt,
     )
 
 

@@ -37,6 +37,9 @@ from publisher.engine.outcome import (
     outcome_json,
 )
 
+# Made once: ``json.dumps`` with separators makes an encoder for every line.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 SUFFIX = ".spool"
 _COMPACT_BYTES = 32 * 1024 * 1024
 _FRAME = 16
@@ -292,7 +295,7 @@ def _framed(body: bytes) -> bytes:
 
 
 def _line(facts: Mapping[str, object]) -> bytes:
-    return _framed(json.dumps(facts, separators=(",", ":")).encode())
+    return _framed(_encode(facts).encode())
 
 
 def _parse(data: bytes) -> Record | None:

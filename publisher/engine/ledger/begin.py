@@ -13,14 +13,16 @@ from psycopg.rows import class_row
 
 from publisher.engine.adapter import SendPermit, boottime
 from publisher.engine.job import JobId, State, Token
+from publisher.engine.ledger.arrays import numbers, tokens
 
 _BEGIN = """
 WITH go AS (SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS t(id, token)),
 picked AS MATERIALIZED (
-    SELECT j.id, j.token
+    SELECT j.id, j.token, c.content_sha256, c.version
       FROM go
       JOIN jobs j ON j.id = go.id AND j.token = go.token
       JOIN gates g ON g.channel_id = j.channel_id
+      JOIN job_contents c ON c.job_id = j.id
      WHERE j.state = 'claimed' AND j.lease_until > clock_timestamp()
        AND (j.useful_until IS NULL OR j.useful_until > clock_timestamp())
        AND (j.repeat_until IS NULL OR j.repeat_until > clock_timestamp())
@@ -33,15 +35,13 @@ moved AS (
            lease_until = clock_timestamp() + make_interval(secs => %(lease)s)
       FROM picked p
      WHERE j.id = p.id AND j.token = p.token AND j.state = 'claimed'
-    RETURNING j.id, j.token, j.attempts, j.claimed_at, j.incarnation),
+    RETURNING j.id, j.token, j.attempts, j.channel_id, j.claimed_at, j.incarnation,
+              p.content_sha256, p.version),
 begun AS (
     INSERT INTO attempts (job_id, number, token, incarnation, content_sha256, version,
                           claimed_at)
-    SELECT m.id, m.attempts, m.token, m.incarnation, c.content_sha256, c.version, m.claimed_at
-      FROM moved m JOIN job_contents c ON c.job_id = m.id
-    RETURNING job_id, token, number, content_sha256)
-SELECT b.job_id, b.token, b.number, j.channel_id, b.content_sha256
-  FROM begun b JOIN jobs j ON j.id = b.job_id
+    SELECT id, attempts, token, incarnation, content_sha256, version, claimed_at FROM moved)
+SELECT id, token, attempts, channel_id, content_sha256 FROM moved
 """
 
 
@@ -78,7 +78,11 @@ def begin_send(
     try:
         rows = conn.execute(
             _BEGIN,
-            {"ids": [i for i, _ in held], "tokens": [t for _, t in held], "lease": lease},
+            {
+                "ids": numbers([i for i, _ in held]),
+                "tokens": tokens([t for _, t in held]),
+                "lease": lease,
+            },
             binary=True,
         ).fetchall()
     finally:

@@ -12,6 +12,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from publisher.engine.job import JobId, Token
+from publisher.engine.ledger.arrays import numbers, texts, tokens
 from publisher.engine.outcome import Answer, Reason
 from publisher.engine.retry import Rest, Settlement
 
@@ -137,14 +138,15 @@ def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Set
     written then.
     """
     rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
-    done = {(JobId(row[0]), Token(row[1])) for row in rows}
-    missing = [key for key in ends if key not in done]
+    done, missing = frozenset(ends), frozenset[Key]()
     held: set[Key] = set()
-    if missing:
+    if len(rows) < len(ends):
+        done = frozenset((JobId(row[0]), Token(row[1])) for row in rows)
+        missing = frozenset(ends) - done
         stands = conn.execute(_HELD, [[job_id for job_id, _ in missing]]).fetchall()
         held = {(JobId(row[0]), Token(row[1])) for row in stands}
     return Settled(
-        done=frozenset(done),
+        done=done,
         foreign=frozenset((JobId(row[0]), Token(row[1])) for row in rows if row[2]),
         live=frozenset((JobId(row[0]), Token(row[1])) for row in rows if row[3] is not None),
         locked=frozenset(key for key in missing if key in held),
@@ -155,21 +157,21 @@ def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Set
 def _parameters(ends: Mapping[Key, Settlement]) -> dict[str, object]:
     each = list(ends.values())
     return {
-        "ids": [job_id for job_id, _ in ends],
-        "tokens": [token for _, token in ends],
-        "events": [str(end.event) for end in each],
-        "states": [str(end.state) for end in each],
-        "outcomes": [end.outcome for end in each],
-        "reasons": [end.reason for end in each],
-        "details": [storable(end.detail) for end in each],
-        "delays": [end.delay for end in each],
-        "failed": [end.failed for end in each],
-        "remote_ids": [end.remote_id for end in each],
-        "permalinks": [end.permalink for end in each],
-        "proofs": [end.proof for end in each],
-        "proof_details": [end.proof_detail for end in each],
-        "answers": [answer_json(end) for end in each],
-        "holds": [end.hold_reason for end in each],
+        "ids": numbers([job_id for job_id, _ in ends]),
+        "tokens": tokens([token for _, token in ends]),
+        "events": texts([end.event for end in each]),
+        "states": texts([end.state for end in each]),
+        "outcomes": texts([end.outcome for end in each]),
+        "reasons": texts([end.reason for end in each]),
+        "details": texts([storable(end.detail) for end in each]),
+        "delays": numbers([end.delay for end in each]),
+        "failed": numbers([end.failed for end in each]),
+        "remote_ids": texts([end.remote_id for end in each]),
+        "permalinks": texts([end.permalink for end in each]),
+        "proofs": texts([end.proof for end in each]),
+        "proof_details": texts([end.proof_detail for end in each]),
+        "answers": texts([answer_json(end) for end in each]),
+        "holds": texts([end.hold_reason for end in each]),
         "foreign": str(Reason.ID_OF_ANOTHER_JOB),
         "repeat_ended": str(Reason.REPEAT_ENDED),
     }

@@ -7,6 +7,7 @@ its own.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ from publisher.engine.worker.hands import Hands
 from publisher.engine.worker.held import Report, Wake
 from publisher.engine.worker.preparing import Preparing
 from publisher.engine.worker.settling import Settling
-from publisher.engine.worker.station import Station, first_line
+from publisher.engine.worker.station import Station, first_line, where
 from publisher.engine.worker.stock import Stock
 from publisher.engine.worker.timing import Timing
 
@@ -112,6 +113,7 @@ class Worker:
         self._set_up(spool)
         log.info("worker.started", worker_run=self.incarnation, queues=list(self.queues))
         self._start_listening()
+        _calm_collector()
         while not self._is_over():
             worked = self._tick()
             self._wait(worked)
@@ -274,7 +276,7 @@ class Worker:
                 "move.broke",
                 move=getattr(move, "__name__", ""),
                 kind=type(error).__name__,
-                where=_where(error),
+                where=where(error),
                 alert=True,
             )
         return False
@@ -387,12 +389,12 @@ class Worker:
                 sleep(self.timing.poll)
 
 
-def _where(error: BaseException) -> str:
-    """The innermost place of ours in a traceback, for a log line that may hold no values."""
-    place = ""
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        place = f"{Path(code.co_filename).name}:{trace.tb_lineno} {code.co_name}"
-        trace = trace.tb_next
-    return place
+def _calm_collector() -> None:
+    """Keep the collector from going through the jobs in flight over and over.
+
+    Nothing of them is cyclic, and thousands of them live at once; what was loaded lives as long as
+    the process. It was a tenth of a busy worker's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)

@@ -187,4 +187,6 @@ class Dispatch:
 
 def begun(held: Held, end: Settlement) -> Settlement:
     """The end of a send, with the attempt it is about."""
-    return end if held.permit is None else replace(end, attempt=held.permit.attempt)
+    if held.permit is None or end.attempt == held.permit.attempt:
+        return end
+    return replace(end, attempt=held.permit.attempt)

@@ -34,6 +34,7 @@ class Held:
     busy: bool = False
     hand_recorded: bool = False
     permit: SendPermit | None = None
+    _task: Task | None = None
 
     @property
     def id(self) -> JobId:
@@ -47,7 +48,12 @@ class Held:
 
     @property
     def task(self) -> Task:
-        """What an adapter may know of it."""
+        """What an adapter may know of it; made anew when its progress is another."""
+        if self._task is None or self._task.progress is not self.progress:
+            self._task = self._new_task()
+        return self._task
+
+    def _new_task(self) -> Task:
         job = self.job
         return Task(
             job_id=job.id,
@@ -71,6 +77,7 @@ class Held:
             begun=begun,
             sent=self.permit is not None and self.permit.used,
             can_look=self.can_look,
+            attempt=None if self.permit is None else self.permit.attempt,
         )
 
     @property

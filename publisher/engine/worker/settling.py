@@ -14,7 +14,7 @@ import structlog
 
 from publisher.engine import ledger, retry
 from publisher.engine.alert import Alert, Incident
-from publisher.engine.job import State
+from publisher.engine.job import State, Token
 from publisher.engine.ledger import Key
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
@@ -104,6 +104,8 @@ class Settling:
         batch: dict[Key, Settlement],
         settled: ledger.Settled,
     ) -> None:
+        forgotten: list[Token] = []
+        told = log.bind()  # once: an unbound logger is bound anew by every call
         for key, end in batch.items():
             job_id, token = key
             if key in settled.locked:
@@ -120,11 +122,12 @@ class Settling:
                 if end.outcome == "published":
                     self.station.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
             self._count(key, end, settled)
-            log.debug("job.settled", job_id=job_id, by=end.event, state=end.state)
+            told.debug("job.settled", job_id=job_id, by=end.event, state=end.state)
             if end.state is not State.UNKNOWN and key not in settled.foreign:
                 # A doubt is never forgotten: a file without its lines would read "not started".
-                self.station.spool.forget([token])
+                forgotten.append(token)
             self._finish(key)
+        self.station.spool.forget(forgotten)
         if settled.done:
             log.info("jobs.settled", jobs=len(settled.done))
 

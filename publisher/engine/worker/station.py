@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -40,6 +41,17 @@ def is_about_the_data(conn: psycopg.Connection[Any], error: Exception) -> bool:
 def first_line(error: BaseException) -> str:
     """What an error says, without the statement and the parameters that may follow."""
     return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def where(error: BaseException) -> str:
+    """The innermost place of ours in a traceback, for a log line that may hold no values."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f"{Path(code.co_filename).name}:{trace.tb_lineno} {code.co_name}"
+        trace = trace.tb_next
+    return place
 
 
 @dataclass(slots=True)
