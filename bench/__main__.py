@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import shutil
+import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -159,6 +161,8 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := set(given.measures) - set(MEASURES):
         parser.error(f"no such measure: {', '.join(sorted(unknown))}")
+    # So that whoever ends it, with timeout for one, ends its server and workers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     size = QUICK if given.quick else WHOLE
     size = replace(size, rounds=given.rounds or size.rounds)

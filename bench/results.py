@@ -25,7 +25,9 @@ class Results:
         try:
             row = {"round": number, **make()}
         except Exception as error:  # noqa: BLE001 - one failed run must not end the others
-            failure = f"{measure}, {name}: {error!r}"
+            # The last line says it; those before name folders of this machine.
+            said = (str(error).strip().splitlines() or [""])[-1][:200]
+            failure = f"{measure}, {name}, round {number}: {type(error).__name__}: {said}"
             self.failures.append(failure)
             self._write({"measure": measure, "contestant": name, "failed": repr(error)})
             print(failure, flush=True)

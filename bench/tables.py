@@ -52,14 +52,18 @@ def _spread(rows: Sequence[Row], key: str, form: str = ",.0f") -> str:
     return f"{median(values):{form}} [{values[0]:{form}}–{values[-1]:{form}}]"
 
 
-def _ratio(results: Results, measure: str, key: str, name: str, ours: str = "ours") -> float | None:
-    """Ours to theirs: the median of the rounds' own ratios, which share their noise."""
+def _ratios(results: Results, measure: str, key: str, name: str, ours: str = "ours") -> list[float]:
+    """Ours to theirs in each round: the two of one round share its noise."""
     rounds = {row["round"]: row[key] for row in results.of(measure, ours)}
-    ratios = [
+    return [
         rounds[row["round"]] / row[key]
         for row in results.of(measure, name)
         if row["round"] in rounds and row[key]
     ]
+
+
+def _ratio(results: Results, measure: str, key: str, name: str, ours: str = "ours") -> float | None:
+    ratios = _ratios(results, measure, key, name, ours)
     return median(ratios) if ratios else None
 
 
@@ -68,36 +72,51 @@ def _times(ratio: float | None) -> str:
 
 
 def _verdicts(results: Results) -> str:
-    """Each budget with what was measured."""
+    """Each budget with what was measured; unclear where the rounds do not agree."""
     rows: list[tuple[str, str, str, str]] = []
 
-    def judge(what: str, value: float | None, limit: float, unit: str, *, least: bool) -> None:
-        if value is not None:
-            met = value >= limit if least else value <= limit
-            bound = f"{'≥' if least else '≤'} {limit:g} {unit}"
-            rows.append((what, bound, f"{value:,.2f} {unit}", "met" if met else "**missed**"))
+    def judge(what: str, values: list[float], limit: float, unit: str, *, least: bool) -> None:
+        if not values:
+            return
+        held = [value >= limit if least else value <= limit for value in values]
+        bound = f"{'≥' if least else '≤'} {limit:g} {unit}"
+        verdict = "met" if all(held) else "unclear" if any(held) else "**missed**"
+        spread = f"{median(values):,.2f} [{min(values):,.2f}–{max(values):,.2f}] {unit}"
+        rows.append((what, bound, f"{spread}, {len(values)} rounds", verdict))
+
+    def each(measure: str, name: str, key: str) -> list[float]:
+        return [row[key] for row in results.of(measure, name)]
 
     for peer, limit in (("PgQueuer", 0.7), ("Procrastinate", 20.0)):
-        value = _ratio(results, "drain 1", "rate", peer)
-        judge(f"drain, one process, to {peer}", value, limit, "×", least=True)
-    python = ("PgQueuer", "Procrastinate")
-    best = [m for peer in python if (m := results.median("pickup", peer, "p50"))]
-    mine = results.median("pickup", "ours", "p50")
-    if best and mine is not None:
-        judge("pickup p50, to the best Python peer", mine / min(best), 1.5, "×", least=False)
-    rate = results.median("publishes", "1 process", "rate")
-    judge("real publishes, one process", rate, 250, "a second", least=True)
-    worst = results.median("fairness", "ours", "worst")
-    judge("one due beside a crowd", worst and worst / 1000, 2, "s", least=False)
+        values = _ratios(results, "drain 1", "rate", peer)
+        judge(f"drain, one process, to {peer}", values, limit, "×", least=True)
+    judge("pickup p50, to the best Python peer", _best_pickup(results), 1.5, "×", least=False)
+    values = each("publishes", "1 process", "rate")
+    judge("real publishes, one process", values, 250, "a second", least=True)
+    values = [worst / 1000 for worst in each("fairness", "ours", "worst")]
+    judge("one due beside a crowd", values, 2, "s", least=False)
     names = results.names("history drain")
     if len(names) > 1:
-        value = _ratio(results, "history drain", "rate", names[0], names[1])
-        judge(f"drain with {names[1]}, to none", value, 0.9, "×", least=True)
-    memory = results.median("drain 1", "ours", "memory")
-    judge("memory, 256 hands, no-op", memory, 150, "MB", least=False)
-    memory = results.median("publishes", "1 process", "memory")
-    judge("memory, 256 hands, real sends", memory, 150, "MB", least=False)
+        values = _ratios(results, "history drain", "rate", names[0], names[1])
+        judge(f"drain with {names[1]}, to none", values, 0.9, "×", least=True)
+    values = each("drain 1", "ours", "memory")
+    judge("memory, 256 hands, no-op", values, 150, "MB", least=False)
+    values = each("publishes", "1 process", "memory")
+    judge("memory, 256 hands, real sends", values, 150, "MB", least=False)
     return _table("Budgets", ("what", "budget", "measured", ""), rows) if rows else ""
+
+
+def _best_pickup(results: Results) -> list[float]:
+    """Ours to whichever Python peer was quickest, round by round."""
+    peers = [
+        {row["round"]: row["p50"] for row in results.of("pickup", peer)}
+        for peer in ("PgQueuer", "Procrastinate")
+    ]
+    return [
+        row["p50"] / min(best)
+        for row in results.of("pickup", "ours")
+        if (best := [peer[row["round"]] for peer in peers if row["round"] in peer])
+    ]
 
 
 def _drain(results: Results) -> str:
