@@ -82,7 +82,7 @@ def declare_gone(
     declared_at = ledger.declare_gone(conn, number, who=signed.who, reason=signed.reason.strip())
     if declared_at is None:  # pragma: no cover - worker runs are never deleted
         raise NotFound(_("There is no worker run {n}.").format(n=number))
-    _log.warning(
+    _log.info(
         "worker.declared_gone",
         worker_run=number,
         host=row.host,

@@ -144,7 +144,9 @@ def tell(tally: Tally, caught: dict[str, str | None] | None) -> int:
     say(summary.table(tally, caught))
     if missed := summary.unreached(tally):
         say(missed)
-    summary.write_matrix(tally, Path(tempfile.gettempdir()) / "publisher-crash-reached.json")
+    reached = Path(tempfile.gettempdir()) / "publisher-crash-reached.json"
+    summary.write_matrix(tally, reached)
+    say(f"Each point × fault with how often it struck: {reached}")
     uncaught = [name for name, rule in (caught or {}).items() if rule is None]
     if tally.failed or uncaught:
         say("FAILED" + "".join(f"\n  {name} got through" for name in uncaught))

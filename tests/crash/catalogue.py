@@ -53,7 +53,7 @@ _MAIN_STATEMENTS = (
 )  # fmt: skip
 """Statements after which the database holds something else than before."""
 _SMALL_STATEMENTS = (
-    "register", "beat", "channels", "claim read", "earlier attempts", "bound elsewhere", "look",
+    "register", "beat", "channels", "earlier attempts", "bound elsewhere", "look",
     "rest", "rescue", "expire", "suspects", "unsettled", "late job", "known attempts", "held",
     "registered", "deployment", "end",
 )  # fmt: skip

@@ -6,8 +6,10 @@ import asyncio
 import os
 import signal
 import struct
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from tests.crash.blows import SIGNALS, Blow, Rule, hit, reset
 from tests.crash.statements import Message, Messages, Statements
 
 Tell = Callable[..., None]
+_COMPLETE = (b"C", b"I", b"s")
+"""CommandComplete, EmptyQueryResponse, PortalSuspended."""
 _CANCEL_OR_TLS = (80877102, 80877103, 80877104)
 
 
@@ -65,6 +69,25 @@ class DatabaseRelay:
         await session.run()
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """See ``statements.Sent``, which this is after it was sent."""
+
+    kind: str
+    completes: int | None
+    has_failed: bool = False
+
+    def ends_with(self, message: Message) -> bool:
+        """Count a message of the answer; whether it is the last."""
+        if message.type == b"E":
+            self.has_failed = True
+        if self.completes is None:
+            return message.type == b"Z"
+        if message.type in _COMPLETE:
+            self.completes -= 1
+        return self.has_failed or self.completes <= 0
+
+
 class _Session:
     """One connection. One statement is under way at a time, as libpq has it."""
 
@@ -82,8 +105,8 @@ class _Session:
         self._up_reader, self._up_writer = up_reader, up_writer
         self._statements = Statements()
         self._backend = 0
-        self._kind = ""
-        self._failed = False
+        self._waiting: deque[_Waiting] = deque()
+        """What has gone to the server and is not answered, in order."""
 
     async def run(self) -> None:
         tasks = [asyncio.create_task(self._up()), asyncio.create_task(self._down())]
@@ -99,12 +122,12 @@ class _Session:
         while data := await self._reader.read(1 << 16):
             for message in messages.feed(data):
                 unit += message.raw
-                kind = self._statements.take(message)
-                if kind is None and message.type not in b"X":
+                sent = self._statements.take(message)
+                if sent is None:
                     continue
-                self._kind = kind or ""
-                if not await self._before(self._kind):
+                if not await self._before(sent.kind):
                     return
+                self._waiting.append(_Waiting(sent.kind, sent.completes))
                 self._up_writer.write(bytes(unit))
                 unit.clear()
 
@@ -113,40 +136,33 @@ class _Session:
         while data := await self._up_reader.read(1 << 16):
             for message in messages.feed(data):
                 held += message.raw
-                self._note(message)
-                if message.type == b"Z":
-                    if not await self._is_passed_on():
+                if message.type == b"K":
+                    (self._backend,) = struct.unpack_from("!i", message.body)
+                if self._waiting and self._waiting[0].ends_with(message):
+                    if not await self._is_passed_on(self._waiting.popleft()):
                         return
                     self._flush(held)
-            if not self._relay.watches_answers_to(self._kind):
+            if not self._waiting or not self._relay.watches_answers_to(self._waiting[0].kind):
                 self._flush(held)
 
     def _flush(self, held: bytearray) -> None:
         self._writer.write(bytes(held))
         held.clear()
 
-    def _note(self, message: Message) -> None:
-        if message.type == b"K":
-            (self._backend,) = struct.unpack_from("!i", message.body)
-        if message.type == b"E":
-            self._failed = True
-        if message.type == b"Z" and self._kind and not self._failed:
-            key = (self._worker.rstrip("0123456789"), self._kind)
-            if key not in self._relay.seen:
-                self._relay.seen.add(key)
-                self._relay.tell(seen=self._kind, worker=self._worker)
-
     async def _before(self, kind: str) -> bool:
         """What is done before a statement goes on; False: it does not."""
         rule = self._relay.rule_for(self._worker, kind, "before") if kind else None
         return rule is None or await self._strike(rule)
 
-    async def _is_passed_on(self) -> bool:
+    async def _is_passed_on(self, answered: _Waiting) -> bool:
         """What is done when a statement has been answered; False: nobody hears of it."""
-        kind, failed = self._kind, self._failed
-        self._kind, self._failed = "", False
-        is_done = bool(kind) and not failed
-        rule = self._relay.rule_for(self._worker, kind, "after") if is_done else None
+        if not answered.kind or answered.has_failed:
+            return True
+        key = (self._worker.rstrip("0123456789"), answered.kind)
+        if key not in self._relay.seen:
+            self._relay.seen.add(key)
+            self._relay.tell(seen=answered.kind, worker=self._worker)
+        rule = self._relay.rule_for(self._worker, answered.kind, "after")
         return rule is None or await self._strike(rule)
 
     async def _strike(self, rule: Rule) -> bool:

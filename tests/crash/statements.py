@@ -1,8 +1,9 @@
 """PostgreSQL's protocol, as far as one must know it to say which statement is on the wire.
 
 Messages: a type byte and a length (PostgreSQL manual, section "Message Formats"). A statement here
-is what a client sends up to its Sync or simple Query, and its reply what comes back up to
-ReadyForQuery. A statement prepared earlier is recognised by its name.
+is what a client sends up to its Sync, Flush or simple Query, and its reply what comes back up to
+ReadyForQuery, or to the last CommandComplete where there was no Sync (a pipeline). A statement
+prepared earlier is recognised by its name.
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("deployment", "FROM deployment"),
 )
 _SPACES = re.compile(r"\s+")
-_END_OF_TRANSACTION = frozenset({"COMMIT", "RELEASE"})
 
 
 def kind_of(sql: str) -> str:
@@ -87,56 +87,70 @@ class Messages:
             yield Message(raw[:1], raw)
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Something a client waits for an answer to. ``kind``: empty where it is none of the engine's.
+
+    ``completes``: how many CommandComplete the answer ends with; None: it ends with ReadyForQuery.
+    """
+
+    kind: str
+    completes: int | None
+
+
 @dataclass(slots=True)
 class Statements:
     """What one connection's client asks for."""
 
     _prepared: dict[bytes, str] = field(default_factory=dict)
     _sql: str = ""
-    _executes: bool = False
+    _kind: str = ""
+    _executes: int = 0
     _transaction: str = ""
-    _in_transaction: bool = False
 
-    def take(self, message: Message) -> str | None:
-        """Take one message of the client's; at the end of a statement, say its kind.
+    def take(self, message: Message) -> Sent | None:
+        """Take one message of the client's; at the end of what it will wait for, say what it is.
 
-        An empty string for one that is none of the engine's or only prepares. The end of a
-        transaction is called ``<its last statement> commit``.
+        Several statements may come in one go, as in a pipeline: they are named for the last. The
+        end of a transaction is called ``<its last statement> commit``.
         """
         match message.type:
             case b"P":
                 name, sql, _ = message.body.split(b"\0", 2)
-                self._prepared[name] = sql.decode(errors="replace")
-                self._sql = self._prepared[name]
+                self._sql = self._prepared[name] = sql.decode(errors="replace")
             case b"B":
                 _, name, _ = message.body.split(b"\0", 2)
                 self._sql = self._prepared.get(name, "")
             case b"E":
-                self._executes = True
+                self._executes += 1
+                self._kind = self._named() or self._kind
             case b"Q":
                 self._sql = message.body.rstrip(b"\0").decode(errors="replace")
-                return self._named()
+                return Sent(self._named(), None)
             case b"S":
-                if self._executes:
-                    self._executes = False
-                    return self._named()
-                return ""
+                return self._ended(None)
+            case b"H":
+                return self._ended(self._executes)
+            case b"X":
+                return Sent("", None)
             case _:
                 pass
         return None
 
+    def _ended(self, completes: int | None) -> Sent:
+        kind, self._kind, self._executes = self._kind, "", 0
+        return Sent(kind, completes)
+
     def _named(self) -> str:
         word = self._sql.split(None, 1)[0].upper().rstrip(";") if self._sql.strip() else ""
-        if word == "BEGIN":
-            self._in_transaction, self._transaction = True, ""
-            return ""
-        if word == "COMMIT":
-            name, self._in_transaction = self._transaction, False
-            return f"{name} commit" if name else ""
-        if word == "ROLLBACK":
-            self._in_transaction = False
-            return ""
-        kind = kind_of(self._sql)
-        if self._in_transaction and kind:
-            self._transaction = kind
-        return kind
+        match word:
+            case "BEGIN" | "ROLLBACK":
+                self._transaction = ""
+                return ""
+            case "COMMIT":
+                name, self._transaction = self._transaction, ""
+                return f"{name} commit" if name else ""
+            case _:
+                kind = kind_of(self._sql)
+                self._transaction = kind or self._transaction
+                return kind

@@ -9,7 +9,7 @@ from tests.crash.broken import VARIANTS
 from tests.crash.catalogue import BEHAVIOURS, HITS
 from tests.crash.crew import each
 from tests.crash.schedule import BEHAVIOURS_EACH, HITS_EACH, scheduled
-from tests.crash.statements import Message, Statements, kind_of
+from tests.crash.statements import Message, Sent, Statements, kind_of
 from tests.crash.tally import Tally
 
 SEEDS = range(1, 7)
@@ -47,17 +47,30 @@ def test_a_seed_always_means_the_same() -> None:
 
 
 def test_a_statement_is_known_by_its_name_once_it_was_prepared() -> None:
-    sql = "UPDATE jobs j SET state = 'sending', attempts = j.attempts + 1"
-    assert kind_of(sql) == "begin"
+    sql = b"UPDATE jobs j SET state = 'sending', attempts = j.attempts + 1"
     statements = Statements()
-    assert (
-        statements.take(Message(b"P", _raw(b"P", b"_pg3_0\0" + sql.encode() + b"\0\0\0"))) is None
+    assert _sent(statements, (b"P", b"_pg3_0\0" + sql + b"\0\0\0"), (b"S", b"")) == Sent("", None)
+    execute = ((b"B", b"\0_pg3_0\0"), (b"E", b"\0\0\0\0\0"))
+    assert _sent(statements, *execute, (b"S", b"")) == Sent("begin", None)
+
+
+def test_what_a_pipeline_waits_for_is_named_for_its_last_statement() -> None:
+    statements = Statements()
+    gates = kind_of("SELECT 1 FOR UPDATE OF g SKIP LOCKED")
+    first = (*_once(b"BEGIN"), *_once(b"SELECT 1 FOR UPDATE OF g SKIP LOCKED"), (b"H", b""))
+    assert _sent(statements, *first) == Sent(gates, 2)
+    assert _sent(statements, *_once(b"COMMIT"), (b"S", b"")) == Sent("claim gates commit", None)
+
+
+def _once(sql: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    return ((b"P", b"\0" + sql + b"\0\0\0"), (b"B", b"\0\0"), (b"E", b"\0\0\0\0\0"))
+
+
+def _sent(statements: Statements, *messages: tuple[bytes, bytes]) -> Sent | None:
+    """What is said at the last of these; nothing is said before."""
+    *earlier, last = (
+        Message(kind, kind + (len(body) + 4).to_bytes(4, "big") + body) for kind, body in messages
     )
-    assert statements.take(Message(b"S", _raw(b"S", b""))) == ""
-    for message in (_raw(b"B", b"\0_pg3_0\0"), _raw(b"E", b"\0\0\0\0\0")):
-        assert statements.take(Message(message[:1], message)) is None
-    assert statements.take(Message(b"S", _raw(b"S", b""))) == "begin"
-
-
-def _raw(kind: bytes, body: bytes) -> bytes:
-    return kind + (len(body) + 4).to_bytes(4, "big") + body
+    for message in earlier:
+        assert statements.take(message) is None
+    return statements.take(last)

@@ -37,12 +37,12 @@ DOUBT = Matter(
 
 def test_as_the_operator_reads_it_at_three_in_the_morning() -> None:
     message = WORDING.message(DOUBT)
+    link = f"https://publisher.example/jobs/{public_id(JOB)}"
     assert message.urgency is Urgency.CAN_WAIT
     assert message.text.splitlines() == [
         '1 post may be live · Facebook "Bản tin Mẫu" (101) · since 02:00 (3 min)',
         "Nothing will be sent by itself. Other posts there go on.",
-        "CAN WAIT until 08:00 (useful until 12:00)"
-        f"   https://publisher.example/jobs/{public_id(JOB)}",
+        f"CAN WAIT until 08:00 (useful until 12:00)   {link}",
         "Times: Ho Chi Minh",
     ]
     assert message.subject.startswith("CAN WAIT: 1 post may be live")

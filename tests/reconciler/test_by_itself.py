@@ -90,18 +90,7 @@ def test_two_equal_texts_stay_unknown_and_ask_with_both_side_by_side(
     assert stage.await_state(job, S.PUBLISHED)["remote_id"] == ours
 
 
-@pytest.mark.parametrize(
-    "application",
-    [
-        pytest.param(
-            None,
-            marks=pytest.mark.xfail(
-                reason="facebook_pages takes a post that shows no application for ours"
-            ),
-        ),
-        "someone else's",
-    ],
-)
+@pytest.mark.parametrize("application", [None, "someone else's"])
 def test_somebody_elses_equal_post_is_never_bound(
     stage: Stage, page: Channel, application: str | None
 ) -> None:

@@ -91,9 +91,11 @@ class Marks:
         says_something = bool(self.text.strip())
         match self.format:
             case Format.TEXT:
-                return application
+                return self._by_application(application)
+            case Format.LINK if says_something:
+                return self._by_application(application)
             case Format.LINK:
-                return application if says_something else self._same_link(item)
+                return self._same_link(item)
             case Format.PHOTO | Format.PHOTOS:
                 shown = {target_id(attachment) for attachment in attached(item)}
                 return bool(self.photos) and self.photos <= shown
@@ -110,6 +112,14 @@ class Marks:
         if self.application is None or not isinstance(application, dict):
             return None
         return application.get("id") == self.application
+
+    def _by_application(self, application: bool | None) -> bool | None:  # noqa: FBT001 - a fact
+        """What the application alone proves: a post that a person made shows none.
+
+        Where ours is known, text without it is somebody's who wrote the same. (Photos of ours, or
+        the link itself, say more than that and are asked first.)
+        """
+        return application if self.application is None else application is True
 
     def _same_link(self, item: Item) -> bool | None:
         """Tell two links without text apart by where they lead.

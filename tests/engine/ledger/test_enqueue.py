@@ -158,7 +158,7 @@ def test_it_joins_a_transaction_that_sqlalchemy_began(lane: Lane) -> None:
         ledger.enqueue(conn, [job])
         conn.rollback()
     assert keys_of(lane.ground, [job]) == set()
-    assert lane.ground.sql("SELECT FROM posts WHERE id = %s", post) == []
+    assert lane.ground.sql("SELECT 1 FROM posts WHERE id = %s", post) == []
 
 
 def test_an_error_leaves_the_callers_transaction_usable(lane: Lane, connect_app: Connect) -> None:

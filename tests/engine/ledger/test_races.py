@@ -63,7 +63,7 @@ def test_a_person_first_and_the_begin_passes_over(
         VERBS[event](conn, job.id)
         assert not begin(connect(), job)
     assert not begin(connect(), job)
-    assert lane.ground.sql("SELECT FROM attempts WHERE job_id = %s", job.id) == []
+    assert lane.ground.sql("SELECT 1 FROM attempts WHERE job_id = %s", job.id) == []
 
 
 @pytest.mark.parametrize("event", ON_SCHEDULED)

@@ -76,7 +76,7 @@ def test_twice_in_one_call_adds_nothing(lane: Lane) -> None:
     with pytest.raises(DuplicateJob) as refusal:
         ledger.enqueue(lane.ground.conn, jobs)
     assert refusal.value.key == jobs[1].key
-    assert lane.ground.sql("SELECT FROM job_keys WHERE key = %s", jobs[0].key) == []
+    assert lane.ground.sql("SELECT 1 FROM job_keys WHERE key = %s", jobs[0].key) == []
 
 
 def test_released_when_it_is_published(lane: Lane) -> None:
@@ -143,7 +143,7 @@ def test_what_was_retaken_is_released_on_success(lane: Lane) -> None:
         ledger.requeue(conn, job.id, who="me")
     sending = lane.sending(job.id)
     assert lane.end(sending, published("again")).done
-    assert lane.ground.sql("SELECT FROM unique_locks WHERE job_id = %s", job.id) == []
+    assert lane.ground.sql("SELECT 1 FROM unique_locks WHERE job_id = %s", job.id) == []
 
 
 @pytest.fixture
