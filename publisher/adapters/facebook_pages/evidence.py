@@ -42,7 +42,11 @@ VIDEO_FIELDS = "id,description,created_time,permalink_url,published"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What makes a post ours: the photos we uploaded for it, our application, its link."""
+    """What makes a post ours: the photos we uploaded for it, our application, its link.
+
+    ``vouched``: a person names this very post, so that an application it does not show is no word
+    against it.
+    """
 
     page: str
     format: Format
@@ -51,6 +55,7 @@ class Marks:
     photos: frozenset[str]
     application: str | None
     handle: str | None
+    vouched: bool = False
 
     def on_post(self, node: Node, item: Item) -> Candidate | None:
         """A post of ``published_posts`` as a candidate; None when it cannot be read."""
@@ -119,7 +124,9 @@ class Marks:
         Where ours is known, text without it is somebody's who wrote the same. (Photos of ours, or
         the link itself, say more than that and are asked first.)
         """
-        return application if self.application is None else application is True
+        if self.application is None or self.vouched:
+            return application
+        return application is True
 
     def _same_link(self, item: Item) -> bool | None:
         """Tell two links without text apart by where they lead.
