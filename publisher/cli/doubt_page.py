@@ -137,10 +137,10 @@ def _looks(seen: Seen) -> str:
 
 def _next(seen: Seen, name: str) -> Iterator[str]:
     attempt = f"--attempt {seen.doubt.latest}"
-    if seen.candidates:
-        live = seen.candidates[0].remote_id
-        yield visible(f"publisher unknowns resolve {name} {attempt} --live {live} --reason …")
-    elif not seen.can_look:
+    if len(seen.candidates) == 1:
+        live = visible(seen.candidates[0].remote_id)
+        yield f"publisher unknowns resolve {name} {attempt} --live {live} --reason …"
+    elif seen.candidates or not seen.can_look:
         yield f"publisher unknowns resolve {name} {attempt} --live {_('LINK_OR_ID')} --reason …"
     if seen.can_look:
         yield f"publisher unknowns look {name} --wait"

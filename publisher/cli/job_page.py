@@ -278,9 +278,8 @@ def found(evidence: Mapping[str, Any]) -> str:
             listed = evidence.get("candidates") or []
             ids = ", ".join(str(item.get("remote_id")) for item in listed[:_IDS])
             more = "" if len(listed) <= _IDS else ", …"
-            could = many("{n} could be it", "{n} could be it", len(listed))
-            says = f"{could} ({ids}{more}): " if listed else ""
-            return excerpt(f"{says}{evidence.get('reason') or ''}", _BODY)
+            says = f" ({ids}{more})" if listed else ""
+            return excerpt(f"{evidence.get('reason') or ''}{says}", _BODY)
         case _:
             return _short(dict(evidence))
 

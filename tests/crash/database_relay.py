@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.blows import SIGNALS, Blow, Rule, hit, reset
-from tests.crash.statements import Message, Messages, Statements
+from tests.crash.statements import Message, Messages, Sent, Statements
 
 Tell = Callable[..., None]
 _COMPLETE = (b"C", b"I", b"s")
@@ -77,15 +77,41 @@ class _Waiting:
     completes: int | None
     has_failed: bool = False
 
-    def ends_with(self, message: Message) -> bool:
-        """Count a message of the answer; whether it is the last."""
-        if message.type == b"E":
-            self.has_failed = True
-        if self.completes is None:
-            return message.type == b"Z"
-        if message.type in _COMPLETE:
-            self.completes -= 1
-        return self.has_failed or self.completes <= 0
+
+class _Answers:
+    """What has gone to the server and is not answered yet, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+        self.is_aborted = False
+
+    @property
+    def next_kind(self) -> str:
+        """What the answer that comes now is to."""
+        return self._waiting[0].kind if self._waiting else ""
+
+    def expect(self, sent: Sent) -> None:
+        """Something was sent. A Flush behind nothing is not answered."""
+        if sent.completes != 0:
+            self._waiting.append(_Waiting(sent.kind, sent.completes))
+
+    def take(self, message: Message) -> _Waiting | None:
+        """Count a message of an answer; at its last, say what was answered."""
+        if not self._waiting:
+            return None
+        if message.type == b"Z":
+            # Behind an error the server passes over everything up to the Sync.
+            while (ended := self._waiting.popleft()).completes is not None:
+                pass
+            ended.has_failed, self.is_aborted = self.is_aborted, False
+            return ended
+        self.is_aborted |= message.type == b"E"
+        first = self._waiting[0]
+        if first.completes is not None and message.type in _COMPLETE:
+            first.completes -= 1
+            if first.completes == 0:
+                return self._waiting.popleft()
+        return None
 
 
 class _Session:
@@ -105,8 +131,7 @@ class _Session:
         self._up_reader, self._up_writer = up_reader, up_writer
         self._statements = Statements()
         self._backend = 0
-        self._waiting: deque[_Waiting] = deque()
-        """What has gone to the server and is not answered, in order."""
+        self._answers = _Answers()
 
     async def run(self) -> None:
         tasks = [asyncio.create_task(self._up()), asyncio.create_task(self._down())]
@@ -127,7 +152,7 @@ class _Session:
                     continue
                 if not await self._before(sent.kind):
                     return
-                self._waiting.append(_Waiting(sent.kind, sent.completes))
+                self._answers.expect(sent)
                 self._up_writer.write(bytes(unit))
                 unit.clear()
 
@@ -138,11 +163,13 @@ class _Session:
                 held += message.raw
                 if message.type == b"K":
                     (self._backend,) = struct.unpack_from("!i", message.body)
-                if self._waiting and self._waiting[0].ends_with(message):
-                    if not await self._is_passed_on(self._waiting.popleft()):
+                if (answered := self._answers.take(message)) is not None:
+                    if not await self._is_passed_on(answered):
                         return
                     self._flush(held)
-            if not self._waiting or not self._relay.watches_answers_to(self._waiting[0].kind):
+            # Behind an error nothing more comes until the client has heard of it.
+            is_kept = self._relay.watches_answers_to(self._answers.next_kind)
+            if not is_kept or self._answers.is_aborted:
                 self._flush(held)
 
     def _flush(self, held: bytearray) -> None:

@@ -142,9 +142,14 @@ class Ground:
         )
         return int(left["jobs"])
 
-    def release_holds(self) -> None:
-        """Let go on what people hold."""
-        self.sql("UPDATE jobs SET hold_reason = NULL WHERE hold_reason IS NOT NULL")
+    def release_holds(self) -> int:
+        """Let go on what people hold; returns how much is still held."""
+        self.sql(
+            "UPDATE jobs SET hold_reason = NULL WHERE id IN (SELECT id FROM jobs"
+            " WHERE hold_reason IS NOT NULL FOR UPDATE SKIP LOCKED)"
+        )
+        (left,) = self.sql("SELECT count(*) AS jobs FROM jobs WHERE hold_reason IS NOT NULL")
+        return int(left["jobs"])
 
     def open_jobs(self) -> int:
         """How many jobs are due or under way."""

@@ -75,6 +75,7 @@ class Run:
         self.result = Result(schedule.seed, Verdict(), variant=schedule.variant)
         self._hastened = 0.0
         self._reserve = 1
+        self._is_healed = False
 
     def go(self) -> Result:
         """Run it."""
@@ -156,23 +157,25 @@ class Run:
             self.lane.relay.heal()
             self.lane.sandbox.control.heal()
             self.staff.wake_all()
-        self.ground.release_holds()
-        self.ground.release_reserve(1000)
+        self._is_healed = True
 
     def _await_quiet(self) -> None:
         """Let the struck ones end; one calm worker does the rest, and reads what they left."""
         staff = self.staff
-        final = staff.fork("final", [], is_calm=True)
-        self._until(lambda: final in staff.ready)
+        is_broken = self.schedule.variant is not None
+        final = staff.fork("final", [], is_calm=not is_broken)
+        # A broken variant is left to itself until it has done what it does.
+        self._until(lambda: final in staff.ready and (not is_broken or self._is_done()))
         staff.signal_all(signal.SIGTERM, but=final)
         try:
             self._until(lambda: [*staff.alive] == [final], within=_ENDS_WITHIN)
         except TimeoutError:
             self.result.problems.append(f"did not end when told to: {staff.alive}")
+            staff.signal_all(signal.SIGUSR1, but=final)
+            self._take(self._events(1.0))
             staff.signal_all(signal.SIGKILL, but=final)
             self._until(lambda: [*staff.alive] == [final])
-        self.ground.release_holds()
-        self._until(lambda: self.ground.open_jobs() == 0 and self.ground.spools() == 1)
+        self._until(lambda: self._is_done() and self.ground.spools() == 1)
         staff.signal_all(signal.SIGTERM)
         self._until(lambda: not staff.alive)
         if staff.ended[final] != 0:
@@ -226,8 +229,9 @@ class Run:
             return
         self._hastened = time.monotonic()
         self.ground.hasten()
-        if self._reserve and self.ground.open_jobs() < max(2, len(self.staff.alive) // 2):
-            self._reserve = self.ground.release_reserve(2)
+        few = max(2, len(self.staff.alive) // 2)
+        if self._reserve and (self._is_healed or self.ground.open_jobs() < few):
+            self._reserve = self.ground.release_reserve(1000 if self._is_healed else 2)
 
     def _until(self, holds: Callable[[], bool], *, within: float = _STANDSTILL) -> None:
         """Wait until it holds; in vain when nothing moves for so long, not when it is slow.
@@ -248,6 +252,10 @@ class Run:
                     seen, since = now, time.monotonic()
             if time.monotonic() > min(since + within, until):
                 raise TimeoutError(self._standing())
+
+    def _is_done(self) -> bool:
+        """Every job has ended; none is left in reserve or on hold."""
+        return not self._reserve and not self.ground.release_holds() and not self.ground.open_jobs()
 
     def _standing(self) -> str:
         with contextlib.suppress(psycopg.Error):

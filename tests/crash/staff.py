@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from publisher.sandbox.pages import APPLICATION
 from tests.crash.blows import Blow, Rule
 from tests.crash.catalogue import Hit
 from tests.crash.forge import Event
@@ -129,6 +130,8 @@ class Staff:
             if direct
             else f"{relayed}?sslmode=disable&gssencmode=disable",
             "graph_url": f"http://127.0.0.1:{graph}",
+            # Known, as the manual asks for: somebody else may have posted the same text.
+            "graph_application": APPLICATION,
             "concurrency": self._schedule.concurrency,
             "log_format": "json",
             "log_level": "info",

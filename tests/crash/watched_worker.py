@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import signal
@@ -40,6 +41,7 @@ def work(name: str, order: dict[str, Any], events: int) -> int:
         spool_module._COMPACT_BYTES = order["compact_bytes"]
     with Path(order["log"]).open("a", buffering=1) as log:
         telemetry.configure(settings, stream=log)
+        faulthandler.register(signal.SIGUSR1, log)  # for one that does not end when told to
         return _run(settings, watch, order, f"crash:{name}:{os.getpid()}")
 
 
