@@ -64,7 +64,9 @@ def main() -> int:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    """End in order: servers and relays are stopped by who started them."""
+    """End in order, and once: servers and relays are stopped by who started them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,15 @@ from tests.postgres import (
     initialise,
     new_folder,
 )
+
+_LEASH = """
+"$@" </dev/null &
+server=$!
+cat >/dev/null
+kill -INT $server 2>/dev/null
+wait $server
+"""
+"""Runs a command that is stopped when standard input ends: whoever started it may be killed."""
 
 
 class Server:
@@ -59,9 +69,11 @@ class Server:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *("/bin/sh", "-c", _LEASH, "leash"),
                     *(self._binaries / "postgres", "-D", self.folder / "data"),
                     *(part for item in options.items() for part in ("-c", "=".join(item))),
                 ],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -72,10 +84,14 @@ class Server:
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """Stop it: SIGQUIT is PostgreSQL's immediate stop, SIGINT its fast one."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(30)
-            self._process = None
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        postmaster = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, how)
+        process.stdin.close()
+        process.wait(30)
 
     def restart(self, *, away_for: float = 0.0) -> None:
         """Stop at once, start again after so many seconds."""
