@@ -50,7 +50,8 @@ class Sought:
     ``text`` is what was sent. ``began_at``: the earliest instant its first byte may have left;
     ``now``: when the listing was read; both on the database's clock. ``bound``: remote ids that
     belong to other jobs of this channel. ``remote_handle``: an id that the lost answer left.
-    ``sender_is_gone``: nothing of this attempt can arrive any more.
+    ``sender_is_gone``: nothing of this attempt can arrive any more. ``needs_mark``: this platform
+    shows whose a post is, so text alone finds nothing there: anybody may have written the same.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Sought:
     bound: frozenset[str] = frozenset()
     remote_handle: str | None = None
     sender_is_gone: bool = False
+    needs_mark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ def match(sought: Sought, listing: Listing, *, exhaustive: bool) -> Evidence:
 def is_ours(sought: Sought, post: Candidate) -> bool:
     """Whether ``post`` agrees with the attempt in everything; the strict yardstick."""
     if post.ours is False or post.remote_id in sought.bound:
+        return False
+    if sought.needs_mark and post.ours is not True:
         return False
     if not sought.began_at - SKEW <= post.created_at <= sought.now + SKEW:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from publisher.engine.adapter import ChannelHealth, Ready
 from publisher.engine.content import Post
 from publisher.engine.evidence import Evidence
 from publisher.engine.outcome import Outcome
+from publisher.sandbox.pages import APPLICATION
 from publisher.transport import Transport
 from tests.adapters.facebook_stand import FacebookStand
 from tests.adapters.liar import Asked, Liar, Said
@@ -40,15 +42,25 @@ class Stage:
         return outcome
 
     def look(
-        self, script: Script, *, post: Post | None = None, bounds: Bounds | None = None
+        self,
+        script: Script,
+        *,
+        post: Post | None = None,
+        bounds: Bounds | None = None,
+        handle: str | None = None,
     ) -> Evidence:
-        """Look once, for a post begun a moment ago."""
+        """Look once, for a post begun a moment ago, whose lost answer left ``handle``."""
         task = make_task(self.stand.channel, post or text_post(TEXT))
         with Liar(script) as liar:
             adapter = self.stand.adapter_at(
-                self.transport, liar.url, bounds=bounds or Bounds(seconds=5)
+                self.transport,
+                liar.url,
+                application=APPLICATION,
+                bounds=bounds or Bounds(seconds=5),
             )
-            evidence = adapter.look(Attempt(task, make_permit(task)).query())
+            evidence = adapter.look(
+                replace(Attempt(task, make_permit(task)).query(), remote_handle=handle)
+            )
             self.asked = liar.asked
         self.stand.seen.append(evidence)
         return evidence
@@ -68,6 +80,7 @@ class Stage:
             "created_time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S+0000"),
             "permalink_url": f"https://www.facebook.com/{self.page}/posts/{number}",
             "is_published": True,
+            "application": {"id": APPLICATION},
         } | more
 
 

@@ -197,6 +197,11 @@ class TestPhotos:
         assert [post.ours for post in evidence.candidates] == [False]
 
 
+def say_nothing_of_the_token(facebook: FacebookStand) -> None:
+    """Have Graph fail on ``debug_token``, as often as one read of it tries."""
+    facebook.control.behave("fail-500", page=None, endpoint="read", times=3)
+
+
 class TestOurs:
     """What a post of another application proves, and what it does not."""
 
@@ -210,15 +215,44 @@ class TestOurs:
         mine = [p["id"] for p in facebook.control.posts(facebook.page) if not p["foreign"]]
         assert [evidence.remote_id] == mine
 
-    def test_without_our_application_known_a_person_decides(
+    def test_our_application_is_asked_for_where_it_is_not_set(
         self, facebook: FacebookStand, transport: Transport
     ) -> None:
         facebook.adapter = facebook.adapter_at(transport, facebook.url)
         facebook.control.behave("accept-with-twin", page=facebook.page, endpoint="publish")
         attempt, _ = send(facebook, text_post("Twins again"))
         evidence = look(facebook, attempt.query())
+        assert isinstance(evidence, Found)
+        mine = [p["id"] for p in facebook.control.posts(facebook.page) if not p["foreign"]]
+        assert [evidence.remote_id] == mine
+
+    @pytest.mark.parametrize("asked", [True, False], ids=["Graph says", "Graph will not say"])
+    @pytest.mark.parametrize("by", [None, "another application"])
+    def test_somebody_elses_equal_text_is_never_taken_for_ours(
+        self, facebook: FacebookStand, transport: Transport, by: str | None, *, asked: bool
+    ) -> None:
+        """Ours is refused as a duplicate of theirs: theirs is the only one that is there."""
+        facebook.adapter = facebook.adapter_at(transport, facebook.url)
+        facebook.control.behave("drop", page=facebook.page, endpoint="publish")
+        attempt, outcome = send(facebook, text_post("The ferry is late"))
+        assert isinstance(outcome, Unknown)
+        facebook.control.foreign_post(facebook.page, "The ferry is late", application=by)
+        if not asked:
+            say_nothing_of_the_token(facebook)
+        evidence = look(facebook, attempt.query())
         assert isinstance(evidence, Inconclusive)
-        assert len(evidence.candidates) == 2
+        assert not evidence.clean
+
+    def test_without_our_application_known_a_person_decides(
+        self, facebook: FacebookStand, transport: Transport
+    ) -> None:
+        facebook.adapter = facebook.adapter_at(transport, facebook.url)
+        facebook.control.behave("lose-answer", page=facebook.page, endpoint="publish")
+        attempt, _ = send(facebook, text_post("Whose is this?"))
+        say_nothing_of_the_token(facebook)
+        evidence = look(facebook, attempt.query())
+        assert isinstance(evidence, Inconclusive)
+        assert [post.text for post in evidence.candidates] == ["Whose is this?"]
 
     def test_only_anothers_twin_is_a_doubt_and_no_find(self, facebook: FacebookStand) -> None:
         facebook.control.behave("twin", page=facebook.page, endpoint="publish")

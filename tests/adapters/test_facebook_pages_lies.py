@@ -354,13 +354,21 @@ class TestVideoListings:
         return Post(TEXT, media=(item,))
 
     def test_a_reel_is_found_on_the_list_of_videos(self, stage: Stage) -> None:
-        evidence = stage.look(self.script([], [self.video(stage)]), post=self.post())
+        script = self.script([], [self.video(stage)])
+        evidence = stage.look(script, post=self.post(), handle="5")
         assert isinstance(evidence, Found)
         assert evidence.remote_id == "5"
         assert [asked.path.rpartition("/")[2] for asked in stage.asked] == [
             "published_posts",
             "videos",
         ]
+
+    def test_a_reel_of_which_no_id_is_known_may_be_anybodys(self, stage: Stage) -> None:
+        """Videos show no application: whoever uploaded the same text would be taken for us."""
+        evidence = stage.look(self.script([], [self.video(stage)]), post=self.post())
+        assert isinstance(evidence, Inconclusive)
+        assert [post.remote_id for post in evidence.candidates] == ["5"]
+        assert not evidence.clean
 
     def test_on_both_lists_it_is_one(self, stage: Stage) -> None:
         script = self.script([self.shown(stage)], [self.video(stage)])

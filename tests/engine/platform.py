@@ -94,6 +94,21 @@ def lie_about_sending(task: Task, permit: SendPermit, page: Page) -> Outcome:
     return Deferred(Reason.CONNECT_FAILED, "nobody there")
 
 
+def refuse_without_a_row(task: Task, permit: SendPermit, page: Page) -> Outcome:
+    accept(task, permit, page)
+    return Rejected(Reason.CONTENT_REFUSED, "no")
+
+
+def revoke_without_a_row(task: Task, permit: SendPermit, page: Page) -> Outcome:
+    accept(task, permit, page)
+    return Unauthorized(Reason.NEEDS_RECONNECTING, "who are you")
+
+
+def defer_without_a_row(task: Task, permit: SendPermit, page: Page) -> Outcome:
+    accept(task, permit, page)
+    return Deferred(Reason.RATE_LIMITED, "later", proof=Proof.REFUSED)
+
+
 def claim_success_unsent(task: Task, _permit: SendPermit, _page: Page) -> Outcome:
     return Published(f"made up {task.key}")
 

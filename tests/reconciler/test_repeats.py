@@ -203,7 +203,7 @@ def test_begin_refuses_after_the_keys_end(lane: Lane, ground: Ground, first: Pla
     held = lane.claimed(first.id)
     keys = [(held.id, held.token)]
     assert ledger.begin_send(ground.conn, keys, lease=60, window=50, budget=50) == {}
-    (stands,) = ledger.unbegun(ground.conn, [held.id])
+    (stands,) = ledger.unbegun(ground.conn, [held.id], window=50.0)
     assert stands.repeat_over
     assert not any([stands.lease_over, stands.too_late, stands.gate_closed])
     lane.end(held, retry.repeat_ended())

@@ -6,6 +6,7 @@ all that the answer of ``/videos`` gives; both are what ``remote_posts`` holds.
 Marks, from strong to weak: our own unpublished photo ids among a post's attachments; the video id
 a lost answer left; our application. Another application, other photos, another Page's id or a
 draft make a post *not ours*, which only keeps it from being found: absence does not look at it.
+Without any mark a post is never found, however equal its text: anybody may have written the same.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from publisher.adapters.facebook_pages.listing import (
 )
 from publisher.engine.adapter import LookQuery
 from publisher.engine.content import Post
-from publisher.engine.evidence import Candidate, Evidence, Inconclusive
+from publisher.engine.evidence import Candidate, Evidence, Found, Inconclusive
 from publisher.engine.matching import Listing, Sought, match
 from publisher.graph.call import Node
-from publisher.transport import Transport
+from publisher.transport import Failed, Transport
 
 POST_FIELDS = (
     "id,message,created_time,permalink_url,is_published,application,"
@@ -42,11 +43,7 @@ VIDEO_FIELDS = "id,description,created_time,permalink_url,published"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What makes a post ours: the photos we uploaded for it, our application, its link.
-
-    ``vouched``: a person names this very post, so that an application it does not show is no word
-    against it.
-    """
+    """What makes a post ours: the photos we uploaded for it, our application, its link."""
 
     page: str
     format: Format
@@ -55,7 +52,6 @@ class Marks:
     photos: frozenset[str]
     application: str | None
     handle: str | None
-    vouched: bool = False
 
     def on_post(self, node: Node, item: Item) -> Candidate | None:
         """A post of ``published_posts`` as a candidate; None when it cannot be read."""
@@ -96,9 +92,9 @@ class Marks:
         says_something = bool(self.text.strip())
         match self.format:
             case Format.TEXT:
-                return self._by_application(application)
-            case Format.LINK if says_something:
-                return self._by_application(application)
+                return application
+            case Format.LINK if says_something or application is None:
+                return application
             case Format.LINK:
                 return self._same_link(item)
             case Format.PHOTO | Format.PHOTOS:
@@ -117,16 +113,6 @@ class Marks:
         if self.application is None or not isinstance(application, dict):
             return None
         return application.get("id") == self.application
-
-    def _by_application(self, application: bool | None) -> bool | None:  # noqa: FBT001 - a fact
-        """What the application alone proves: a post that a person made shows none.
-
-        Where ours is known, text without it is somebody's who wrote the same. (Photos of ours, or
-        the link itself, say more than that and are asked first.)
-        """
-        if self.application is None or self.vouched:
-            return application
-        return application is True
 
     def _same_link(self, item: Item) -> bool | None:
         """Tell two links without text apart by where they lead.
@@ -150,8 +136,9 @@ def look(
     bounds: Bounds,
 ) -> Evidence:
     """Read the Page and weigh what is there. Raises ``ContentError`` for unreadable content."""
-    marks = marks_of(node, query, photos, application)
-    sought = sought_by(query)
+    known = application or application_of(transport, node)
+    marks = marks_of(node, query, photos, known)
+    sought = replace(sought_by(query), needs_mark=True)
     since = query.began_at - LOOK_BACK
     reading = read(transport, node, "published_posts", POST_FIELDS, since=since, bounds=bounds)
     posts = listing_of(reading, lambda item: marks.on_post(node, item))
@@ -160,6 +147,23 @@ def look(
     reading = read(transport, node, "videos", VIDEO_FIELDS, since=since, bounds=bounds)
     videos = listing_of(reading, lambda item: marks.on_video(node, item))
     return _match_video(sought, posts, videos)
+
+
+def application_of(transport: Transport, node: Node) -> str | None:
+    """The id of the Meta app our token was made for, asked of Graph; None where it will not say.
+
+    https://developers.facebook.com/docs/graph-api/reference/debug_token
+    """
+    about = replace(node, id="debug_token")
+    reply = transport.read(about.get(params={"input_token": node.token}))
+    if isinstance(reply, Failed):
+        return None
+    body = reply.json()
+    data = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(data, dict) or data.get("is_valid") is not True:
+        return None
+    application = data.get("app_id")
+    return application if isinstance(application, str) and application.isdigit() else None
 
 
 def marks_of(
@@ -205,7 +209,10 @@ def _match_video(sought: Sought, posts: Listing, videos: Listing) -> Evidence:
     more = tuple(video for video in videos.candidates if video.remote_id not in known)
     trouble = posts.trouble or videos.trouble
     both = Listing((*posts.candidates, *more), complete=not trouble, trouble=trouble)
-    return match(sought, both, exhaustive=False)
+    # A video shows no application, so one more with our text may be ours as well as the marked one.
+    unmarked = match(replace(sought, needs_mark=False), both, exhaustive=False)
+    evidence = match(sought, both, exhaustive=False)
+    return evidence if isinstance(unmarked, Found) else unmarked
 
 
 def _video_in(item: Item) -> str | None:

@@ -55,7 +55,6 @@ def identify(
 ) -> Candidate | NotThisPost:
     """Read the post that ``given`` names. Raises ``ContentError`` for unreadable content."""
     named = _named(given.strip(), node)
-    marks = replace(marks, vouched=True)
     if named is None:
         return no_link(given.strip(), "Facebook", _EXAMPLE)
     if named.exact and named.page != node.id:

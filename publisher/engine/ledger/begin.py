@@ -25,7 +25,8 @@ picked AS MATERIALIZED (
       JOIN job_contents c ON c.job_id = j.id
      WHERE j.state = 'claimed' AND j.lease_until > clock_timestamp()
        AND (j.useful_until IS NULL OR j.useful_until > clock_timestamp())
-       AND (j.repeat_until IS NULL OR j.repeat_until > clock_timestamp())
+       AND (j.repeat_until IS NULL
+            OR j.repeat_until > clock_timestamp() + make_interval(secs => %(window)s))
        AND g.paused_at IS NULL AND g.blocked_at IS NULL
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
        FOR UPDATE OF j SKIP LOCKED),
@@ -82,6 +83,7 @@ def begin_send(
                 "ids": numbers([i for i, _ in held]),
                 "tokens": tokens([t for _, t in held]),
                 "lease": lease,
+                "window": window,
             },
             binary=True,
         ).fetchall()
@@ -123,15 +125,21 @@ class Unbegun:
 _UNBEGUN = """
 SELECT j.id, j.state, j.token, coalesce(j.lease_until <= clock_timestamp(), true) AS lease_over,
        coalesce(j.useful_until <= clock_timestamp(), false) AS too_late,
-       coalesce(j.repeat_until <= clock_timestamp(), false) AS repeat_over,
+       coalesce(j.repeat_until <= clock_timestamp() + make_interval(secs => %(window)s), false)
+           AS repeat_over,
        g.paused_at IS NOT NULL OR g.blocked_at IS NOT NULL AS gate_closed,
        CASE WHEN g.not_before > clock_timestamp() THEN g.not_before END AS not_before
   FROM jobs j JOIN gates g ON g.channel_id = j.channel_id
- WHERE j.id = ANY(%s)
+ WHERE j.id = ANY(%(ids)s)
 """
 
 
-def unbegun(conn: psycopg.Connection[Any], ids: Sequence[JobId]) -> tuple[Unbegun, ...]:
-    """Read why these were not begun: lost, too late, gate closed, or only locked just then."""
+def unbegun(
+    conn: psycopg.Connection[Any], ids: Sequence[JobId], *, window: float
+) -> tuple[Unbegun, ...]:
+    """Read why these were not begun: lost, too late, gate closed, or only locked just then.
+
+    ``window`` is that of ``begin_send``: a repeat must leave within it while its key still lives.
+    """
     with conn.cursor(row_factory=class_row(Unbegun)) as cursor:
-        return tuple(cursor.execute(_UNBEGUN, [list(ids)]).fetchall())
+        return tuple(cursor.execute(_UNBEGUN, {"ids": list(ids), "window": window}).fetchall())

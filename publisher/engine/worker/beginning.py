@@ -131,7 +131,10 @@ class Beginning:
     def _not_begun(
         self, conn: psycopg.Connection[Any], missing: Sequence[tuple[Held, Ready]]
     ) -> None:
-        stands = {row.id: row for row in ledger.unbegun(conn, [held.id for held, _ in missing])}
+        rows = ledger.unbegun(
+            conn, [held.id for held, _ in missing], window=self.station.timing.distrust
+        )
+        stands = {row.id: row for row in rows}
         for held, ready in missing:
             row = stands.get(held.id)
             if row is None or row.token != held.job.token:

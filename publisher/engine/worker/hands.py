@@ -15,7 +15,16 @@ import structlog
 
 from publisher.engine.adapter import SendPermit
 from publisher.engine.evidence import Inconclusive
-from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason, Unknown
+from publisher.engine.outcome import (
+    Deferred,
+    Outcome,
+    Proof,
+    Published,
+    Reason,
+    Rejected,
+    Unauthorized,
+    Unknown,
+)
 from publisher.engine.points import Point, Probe
 from publisher.engine.spool import Spool
 from publisher.engine.worker.held import (
@@ -129,12 +138,19 @@ class Hands:
 def _believable(outcome: Outcome, permit: SendPermit) -> Outcome:
     """Hold an adapter's word against its permit: only what never used it was *not sent*.
 
-    An adapter that calls a used permit "not sent" is doubted; one that reports a doubt or a
+    An adapter that calls a used permit "not sent" is doubted, and so is a refusal without the line
+    of a closed list that makes it one; an adapter that reports a doubt or a
     success without having used it has sent nothing, because nothing can be written without.
     """
     match outcome:
         case Deferred(proof=Proof.NOT_SENT) if permit.used:
             return Unknown(Reason.ADAPTER_BROKE, f"{outcome.detail} (but bytes may have left)")
+        case Rejected() | Unauthorized() | Deferred() if permit.used and not outcome.row:
+            return Unknown(
+                Reason.UNLISTED_REFUSAL,
+                f"{outcome.detail} (no line of a closed list says that it is not on the page)",
+                answer=outcome.answer,
+            )
         case Published() | Unknown() if not permit.used and permit.revoke():
             return Deferred(Reason.ADAPTER_BROKE, "nothing was sent: the permit was not used")
         case _:

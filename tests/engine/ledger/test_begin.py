@@ -76,6 +76,8 @@ JOB = "UPDATE jobs SET {} WHERE id = %(id)s"
         (GATE.format("blocked_at = now(), blocked_reason = 'x'"), "gate_closed"),
         (GATE.format("not_before = now() + interval '1 hour'"), "not_before"),
         (JOB.format("repeat_until = clock_timestamp()"), "repeat_over"),
+        # The key must live until the last instant at which the permit lets a byte out.
+        (JOB.format("repeat_until = clock_timestamp() + interval '49 seconds'"), "repeat_over"),
     ],
 )
 def test_what_may_not_run_is_not_begun_and_says_why(lane: Lane, sql: str, why: str) -> None:
@@ -84,7 +86,7 @@ def test_what_may_not_run_is_not_begun_and_says_why(lane: Lane, sql: str, why: s
     before = lane.ground.everything(job.id)
     assert begin(lane.ground.conn, job) == {}
     assert lane.ground.everything(job.id) == before
-    (stands,) = ledger.unbegun(lane.ground.conn, [job.id])
+    (stands,) = ledger.unbegun(lane.ground.conn, [job.id], window=50.0)
     reasons = {name for name in WHYS if getattr(stands, name)}
     if stands.not_before is not None:
         reasons.add("not_before")
@@ -98,7 +100,7 @@ def test_a_lost_claim_is_not_begun(lane: Lane) -> None:
     with lane.ground.app.engine.begin() as conn:
         ledger.hold(conn, job.id, who="me")
     assert begin(lane.ground.conn, job) == {}
-    (stands,) = ledger.unbegun(lane.ground.conn, [job.id])
+    (stands,) = ledger.unbegun(lane.ground.conn, [job.id], window=50.0)
     assert (stands.state, stands.token, stands.lease_over) == ("scheduled", None, True)
 
 
@@ -125,7 +127,7 @@ def test_a_locked_row_is_passed_over_and_told_apart(lane: Lane, connect: Connect
     with other.transaction():
         other.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", [locked.id])
         assert set(begin(lane.ground.conn, locked, free)) == {free.id}
-        (stands,) = ledger.unbegun(lane.ground.conn, [locked.id])
+        (stands,) = ledger.unbegun(lane.ground.conn, [locked.id], window=50.0)
         assert stands.token == locked.token
         assert not any(getattr(stands, why) for why in WHYS)
         assert stands.not_before is None

@@ -50,6 +50,9 @@ def test_a_hundred_posts_on_few_hands(crew: Crew) -> None:
         (platform.lose_answer, S.UNKNOWN, 1, Reason.NO_ANSWER),
         (platform.break_after, S.UNKNOWN, 1, Reason.ADAPTER_BROKE),
         (platform.lie_about_sending, S.UNKNOWN, 1, Reason.ADAPTER_BROKE),
+        (platform.refuse_without_a_row, S.UNKNOWN, 1, Reason.UNLISTED_REFUSAL),
+        (platform.revoke_without_a_row, S.UNKNOWN, 1, Reason.UNLISTED_REFUSAL),
+        (platform.defer_without_a_row, S.UNKNOWN, 1, Reason.UNLISTED_REFUSAL),
     ],
 )
 def test_an_end_that_is_final(
