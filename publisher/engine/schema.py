@@ -22,7 +22,7 @@ from sqlalchemy import (
     Text,
     Uuid,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 SCHEMA = "publisher"
 metadata = MetaData(schema=SCHEMA)
@@ -39,6 +39,23 @@ deployment = Table(
     Column("id", Uuid, nullable=False),
     Column("generation", Integer, nullable=False),
     _at("created_at", nullable=False),
+    Column("key_check", LargeBinary),
+)
+
+tick = Table(
+    "tick",
+    metadata,
+    Column("one", Boolean, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+    _at("raised_at", nullable=False),
+    Column("marks", ARRAY(Text), nullable=False),
+)
+
+chores = Table(
+    "chores",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _at("done_at", nullable=False),
 )
 
 pulse = Table(
@@ -252,4 +269,35 @@ orphans = Table(
     Column("token", Uuid, nullable=False),
     Column("line", JSONB, nullable=False),
     Column("adopted", Boolean, nullable=False),
+)
+
+quarantines = Table(
+    "quarantines",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _at("at", nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("strict", Boolean, nullable=False),
+    _at("since", nullable=False),
+    _at("absent_after", nullable=False),
+    Column("who", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
+)
+
+quarantined = Table(
+    "quarantined",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True),
+    Column("quarantine_id", Integer, nullable=False),
+    Column("strict", Boolean, nullable=False),
+    Column("held_before", Text),
+    Column("looks", Integer, nullable=False),
+    _at("next_look_at"),
+    Column("look_token", Uuid),
+    _at("lease_until"),
+    Column("last_look", Text),
+    _at("asked_at"),
+    _at("released_at"),
+    Column("released_by", Text),
+    Column("release_reason", Text),
 )
