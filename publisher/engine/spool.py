@@ -290,6 +290,19 @@ def abandoned(folder: Path, *, but: Path | None = None) -> Iterator[Abandoned]:
             yield taken
 
 
+def peek(path: Path) -> tuple[Record | None, bool]:
+    """What the file says, and whether its incarnation still holds it. Nothing is changed.
+
+    The last line of a file that is held may be half written. Raises ``OSError``.
+    """
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _parse(file.read()), True
+        return _parse(file.read()), False
+
+
 def _framed(body: bytes) -> bytes:
     return b"%06x %08x %s\n" % (len(body), zlib.crc32(body), body)
 

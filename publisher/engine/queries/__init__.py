@@ -18,6 +18,15 @@ from publisher.engine.queries.fleet import (
     worker_rows,
     worker_runs,
 )
+from publisher.engine.queries.health import (
+    Backlog,
+    ChannelHealth,
+    EndedRun,
+    backlog,
+    channel_health,
+    tokens_unknown,
+    unclean_ends,
+)
 from publisher.engine.queries.listing import JobRow, job_count, job_rows
 from publisher.engine.queries.measures import AGES, DueOn, Measures, measures
 from publisher.engine.queries.names import (
@@ -31,9 +40,12 @@ __all__ = [
     "AGES",
     "AmbiguousJob",
     "AttemptDetail",
+    "Backlog",
+    "ChannelHealth",
     "DoubtRow",
     "DueCounts",
     "DueOn",
+    "EndedRun",
     "JobDetail",
     "JobRow",
     "LookDetail",
@@ -43,6 +55,8 @@ __all__ = [
     "UnknownJob",
     "WorkerRow",
     "WorkerRun",
+    "backlog",
+    "channel_health",
     "clock",
     "counts_by_state",
     "deployment_id",
@@ -54,6 +68,8 @@ __all__ = [
     "job_detail",
     "job_rows",
     "measures",
+    "tokens_unknown",
+    "unclean_ends",
     "worker_rows",
     "worker_runs",
 ]
