@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Self
 
 import certifi
@@ -22,11 +23,15 @@ from publisher.transport.wire import Wire
 class TrustRoots(ssl.SSLContext):
     """One TLS context for every call of this process: a context costs about a megabyte."""
 
-    def __new__(cls) -> Self:
-        """Verify names and certificates against certifi's roots; HTTP/1.1 alone is offered."""
+    def __new__(cls, authorities: Path | None = None) -> Self:
+        """Verify names and certificates; HTTP/1.1 alone is offered.
+
+        Against certifi's roots, or against those in the PEM file ``authorities`` alone. Raises
+        ``OSError`` (``ssl.SSLError`` among it) where that cannot be read.
+        """
         context = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(certifi.where())
+        context.load_verify_locations(authorities or certifi.where())
         ssl.SSLContext.set_alpn_protocols(context, ["http/1.1"])
         return context
 
