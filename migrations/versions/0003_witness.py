@@ -75,7 +75,8 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_doubtful BEFORE INSERT ON jobs FOR EACH ROW
-WHEN (NEW.state = 'scheduled') EXECUTE FUNCTION job_doubtful();
+WHEN (NEW.state = 'scheduled' AND NEW.queue NOT IN ('mail', 'webhook'))
+EXECUTE FUNCTION job_doubtful();
 
 CREATE FUNCTION job_quarantined() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = publisher, pg_temp AS $$

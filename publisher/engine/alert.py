@@ -33,6 +33,8 @@ class Incident(StrEnum):
     """The end of a send could not be written."""
     SILENT = "silent"
     """A worker run gives no sign of life and is not proved to be over."""
+    QUARANTINE = "quarantine"
+    """The database may lack sends that were made, as one that was restored does."""
 
 
 class Urgency(StrEnum):
@@ -126,6 +128,8 @@ class Wording:
         until = of.useful_until
         if of.incident is Incident.SILENT and of.waiting == 0:
             return Urgency.WAKE, _("WAKE: nothing is sent until a worker runs")
+        if of.incident is Incident.QUARANTINE:
+            return Urgency.WAKE, _("WAKE: what was due waits for it")
         if len(of.jobs) >= self.rate:
             return Urgency.WAKE, _("WAKE: {n} in one message").format(n=len(of.jobs))
         if until is not None and of.now < until < handover:
@@ -167,6 +171,8 @@ class Wording:
                 return _("Needs reconnecting")
             case Incident.SILENT:
                 return _("A worker is silent")
+            case Incident.QUARANTINE:
+                return _("The database may lack posts that were sent")
             case _:
                 assert_never(of.incident)
 
@@ -198,6 +204,11 @@ class Wording:
                 )
             case Incident.SILENT:
                 return _("What it was sending stays locked. No other worker runs.")
+            case Incident.QUARANTINE:
+                return _(
+                    "What was due is looked for on its page before it is sent. What can neither be"
+                    " found nor ruled out waits for you."
+                )
             case _:
                 assert_never(of.incident)
 
@@ -243,6 +254,8 @@ def _place(of: Matter) -> tuple[str, str]:
             return f"channels/{of.channel_id}", f"publisher channels reconnect {of.channel_id}"
         case Incident.SILENT:
             return "workers", "publisher workers list"
+        case Incident.QUARANTINE:
+            return "quarantine", "publisher quarantine status"
         case _ if len(of.jobs) == 1:
             name = public_id(of.jobs[0])
             is_doubt = of.incident in {Incident.DOUBT, Incident.ORPHAN}

@@ -70,7 +70,7 @@ class Record:
             given = json.loads(text)
             values = {field.name: given[field.name] for field in fields(cls)}
             record = cls(**values)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             message = f"The witness does not hold a record of ours ({type(error).__name__})."
             raise WitnessUnreadable(message) from error
         numbers = (record.timeline, record.generation, record.tick)
@@ -176,14 +176,14 @@ def doubt_of(stands: Stands, record: Record | None, *, step: int) -> Doubted | N
     """
     if record is None:
         return Doubted(Cause.NO_WITNESS, strict=False) if stands.used else None
-    if stands.generation < record.generation:
-        return Doubted(Cause.GENERATION, strict=True)
-    if stands.system != record.system:
-        return Doubted(Cause.SYSTEM, strict=True)
-    if not record.tick - step <= stands.tick <= record.tick:
-        return Doubted(Cause.TICK, strict=True)
-    if record.mark not in stands.marks:
-        return Doubted(Cause.MARK, strict=True)
-    if stands.timeline != record.timeline:
-        return Doubted(Cause.TIMELINE, strict=not stands.quorum)
+    signs = (
+        (Cause.GENERATION, stands.generation < record.generation),
+        (Cause.SYSTEM, stands.system != record.system),
+        (Cause.TICK, not record.tick - step <= stands.tick <= record.tick),
+        (Cause.MARK, record.mark not in stands.marks),
+        (Cause.TIMELINE, stands.timeline != record.timeline),
+    )
+    for cause, shows in signs:
+        if shows:
+            return Doubted(cause, strict=cause is not Cause.TIMELINE or not stands.quorum)
     return None

@@ -49,6 +49,7 @@ SELECT g.channel_id FROM gates g
  WHERE g.channel_id > %(after)s
    AND g.paused_at IS NULL AND g.blocked_at IS NULL
    AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
+   AND (SELECT value FROM tick) >= %(floor)s
    AND EXISTS (SELECT FROM jobs j
                 WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
                   AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
@@ -114,7 +115,7 @@ class Claim:
     after: int
 
 
-def claim(
+def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its caller
     conn: psycopg.Connection[Any],
     *,
     incarnation: int,
@@ -123,13 +124,16 @@ def claim(
     lease: float,
     after: int = 0,
     suspect: bool = False,
+    floor: int = 0,
 ) -> Claim:
     """Hold up to ``limit`` due jobs for ``lease`` seconds, each under a new random token.
 
     ``after``: channels with a higher number come first. ``suspect``: take those a worker died
-    over, and only those, instead of leaving them out. One transaction, committed on return.
+    over, and only those, instead of leaving them out. ``floor``: nothing is taken from a database
+    whose tick is below it: it was restored under this very connection. One transaction, committed
+    on return.
     """
-    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit}
+    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit, "floor": floor}
     claims = conn.cursor(row_factory=args_row(Claimed), binary=True)
     ids: list[int] = []
     # In a pipeline BEGIN goes with the first statement and COMMIT with the last: three round

@@ -59,6 +59,7 @@ class Claiming:
             lease=self.station.timing.lease,
             after=0 if suspect else self.after,
             suspect=suspect,
+            floor=self.station.floor,
         )
         self.station.at(Point.AFTER_CLAIM)
         if not suspect:

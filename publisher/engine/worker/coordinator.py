@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
-from time import sleep
 from typing import Any
 
 import psycopg
@@ -26,6 +24,7 @@ from publisher.engine import ledger, retry
 from publisher.engine.adapter import boottime
 from publisher.engine.alerts import Alarm, by_log
 from publisher.engine.errors import PublisherError
+from publisher.engine.guard import Guard
 from publisher.engine.outcome import Reason, Unknown
 from publisher.engine.points import Probe, unwatched
 from publisher.engine.registry import Registry
@@ -33,12 +32,14 @@ from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.spool import Spool, boot_id
 from publisher.engine.tally import Tally
+from publisher.engine.worker.admission import Admission, WentBackError
 from publisher.engine.worker.beginning import BeginLostError, Beginning
 from publisher.engine.worker.chores import Chores, ClocksPartedError
 from publisher.engine.worker.claiming import Claiming
 from publisher.engine.worker.dispatch import Dispatch, begun
 from publisher.engine.worker.hands import Hands
 from publisher.engine.worker.held import Report, Wake
+from publisher.engine.worker.listening import start_listening
 from publisher.engine.worker.preparing import Preparing
 from publisher.engine.worker.settling import Settling
 from publisher.engine.worker.station import Station, first_line, where
@@ -57,7 +58,8 @@ class Worker:
 
     ``connect`` opens a checked autocommit connection in the engine's role, or raises
     ``psycopg.Error``; a ``PublisherError`` from it ends the run. ``listen`` opens one more for
-    hints, or is None for polling alone.
+    hints, or is None for polling alone. ``guard`` holds the database against its witness; without
+    one a restored backup goes unnoticed.
     """
 
     connect: Connect
@@ -71,6 +73,7 @@ class Worker:
     probe: Probe = unwatched
     alarm: Alarm = by_log
     tally: Tally = field(default_factory=Tally)
+    guard: Guard | None = None
     incarnation: int = 0
     _reports: SimpleQueue[Report] = field(default_factory=SimpleQueue)
     _draining: bool = False
@@ -78,6 +81,7 @@ class Worker:
     _failed: str = ""
     _conn: psycopg.Connection[Any] | None = None
     _station: Station = field(init=False)
+    _admission: Admission = field(init=False)
     _settling: Settling = field(init=False)
     _preparing: Preparing = field(init=False)
     _beginning: Beginning = field(init=False)
@@ -112,7 +116,10 @@ class Worker:
         self._conn = conn
         self._set_up(spool)
         log.info("worker.started", worker_run=self.incarnation, queues=list(self.queues))
-        self._start_listening()
+        if self.listen is not None:
+            start_listening(
+                self.listen, self._reports, is_over=lambda: self._draining, poll=self.timing.poll
+            )
         _calm_collector()
         while not self._is_over():
             worked = self._tick()
@@ -151,6 +158,7 @@ class Worker:
             tally=self.tally,
         )
         self._station = station
+        self._admission = Admission(self.guard, station)
         self._settling = Settling(station)
         self._preparing = Preparing(station)
         self._beginning = Beginning(station)
@@ -211,6 +219,7 @@ class Worker:
         if clean:
             spool.close(remove=True)
         # Otherwise the file stays locked until this process is gone: a hand may still write.
+        self._admission.close(self._conn)
         if self._conn is not None:
             self._conn.close()
         log.info("worker.ended", clean=clean, in_doubt=self._left_in_doubt)
@@ -238,6 +247,7 @@ class Worker:
             self._release_unsent()
         worked = False
         for move in (
+            self._admission.hold,
             self._chores.do,
             self._settling.settle,
             self._settling.rest,
@@ -246,7 +256,7 @@ class Worker:
             self._beginning.begin,
         ):
             worked |= self._try(move)
-        if not self._draining:
+        if not self._draining and self._admission.may_claim(self._conn):
             worked |= self._try(self._claiming.claim)
         return worked
 
@@ -259,9 +269,15 @@ class Worker:
         except ClocksPartedError as error:
             log.critical("clock.parted", error=str(error), alert=True)
             self._stop(str(error))
+        except WentBackError:
+            log.critical("database.went_back", alert=True)
+            self._discard(conn)
         except BeginLostError as error:
             log.error("begin.unacknowledged", error=str(error))  # noqa: TRY400
             self._discard(conn)
+        except PublisherError as error:
+            log.critical("worker.refused", error=str(error), alert=True)
+            self._stop(str(error))
         except psycopg.Error as error:
             log.warning(
                 "database.failed",
@@ -370,23 +386,6 @@ class Worker:
             self._dispatch.take(self._reports.get(timeout=timeout))
         except Empty:
             return
-
-    def _start_listening(self) -> None:
-        if self.listen is not None:
-            Thread(target=self._hear, name="listen", daemon=True).start()
-
-    def _hear(self) -> None:
-        """Turn notifications into wake-ups. Only a hint: polling goes on whatever happens here."""
-        assert self.listen is not None  # noqa: S101 - started only then
-        while not self._draining:
-            try:
-                with self.listen() as conn:
-                    conn.execute("LISTEN publisher_due")
-                    for _ in conn.notifies():
-                        self._reports.put(Wake())
-            except (psycopg.Error, PublisherError) as error:
-                log.warning("listen.failed", error=first_line(error))
-                sleep(self.timing.poll)
 
 
 def _calm_collector() -> None:

@@ -56,7 +56,11 @@ def where(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class Station:
-    """One worker run. ``now`` is the database's clock; ``parked`` counts ends it refused."""
+    """One worker run.
+
+    ``now`` is the database's clock; ``floor`` the highest tick that was seen of it; ``parked``
+    counts ends it refused.
+    """
 
     registry: Registry
     policy: Policy
@@ -72,6 +76,7 @@ class Station:
     tally: Tally = field(default_factory=Tally)
     channels: dict[int, Channel] = field(default_factory=dict)
     parked: int = 0
+    floor: int = 0
 
     @property
     def who(self) -> str:

@@ -96,7 +96,12 @@ def test_begin_finds_its_jobs_by_primary_key(busy: Lane) -> None:
     nodes = plan(
         busy.ground.conn,
         BEGIN._BEGIN,
-        {"ids": [i for i, _ in keys], "tokens": [t for _, t in keys], "lease": 60.0},
+        {
+            "ids": [i for i, _ in keys],
+            "tokens": [t for _, t in keys],
+            "lease": 60.0,
+            "window": 50.0,
+        },
     )
     assert set(scans(nodes, "jobs")) == {("Index Scan", "jobs_pkey")}
     assert set(scans(nodes, "job_contents")) <= {("Index Scan", "job_contents_pkey")}
@@ -118,7 +123,12 @@ def test_leases_are_extended_by_primary_key(busy: Lane, statement: str) -> None:
     keys = list(held(busy))
     nodes = plan(
         busy.ground.conn, statement,
-        {"ids": [i for i, _ in keys], "tokens": [t for _, t in keys], "lease": 60.0},
+        {
+            "ids": [i for i, _ in keys],
+            "tokens": [t for _, t in keys],
+            "lease": 60.0,
+            "window": 50.0,
+        },
     )  # fmt: skip
     assert set(scans(nodes, "jobs")) == {("Index Scan", "jobs_pkey")}
 

@@ -1,0 +1,232 @@
+"""Holds the database against the witness: on each new connection, and as both go on.
+
+Who claims jobs asks here first. What speaks for lost commits puts the jobs that may be among the
+missing sends into quarantine; only then is the witness told of this database again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+import structlog
+
+from publisher.engine import ledger
+from publisher.engine.adapter import boottime
+from publisher.engine.alert import Alert, Incident
+from publisher.engine.alerts import Alarm, by_log
+from publisher.engine.errors import PublisherError
+from publisher.engine.ledger import Conn, DatabaseTrouble
+from publisher.engine.witness import (
+    Cause,
+    Doubted,
+    Held,
+    Record,
+    Stands,
+    Store,
+    WitnessConflict,
+    WitnessUnreachable,
+    WitnessUnreadable,
+    doubt_of,
+)
+
+log = structlog.get_logger(__name__)
+
+_TRIES = 8
+_BETWEEN_TICKS = 1.0
+_BETWEEN_WRITES = 5.0
+
+
+class WrongWitness(PublisherError):
+    """The witness speaks of another deployment; the sentence says what to do."""
+
+    code = "wrong-witness"
+
+
+@dataclass(slots=True)
+class Guard:
+    """One process's dealings with the witness.
+
+    ``step``: how far the tick may go on one record. ``absent_after``: seconds after which nothing
+    that an earlier life of this database sent can arrive any more. ``ceiling``: what the witness
+    is known to allow; ``floor``: the highest tick that was seen.
+    """
+
+    store: Store
+    step: int = 60
+    absent_after: float = 420.0
+    who: str = "worker"
+    alarm: Alarm = by_log
+    ceiling: int = 0
+    floor: int = 0
+    _ticked_at: float = -math.inf
+    _told_at: float = -math.inf
+    _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "witness"))
+    _under_way: Future[Held | None] | Future[Record] | None = None
+
+    def admit(self, conn: Conn, *, went_back: bool = False) -> None:
+        """Compare, before anything is claimed on this connection, and bring both to agree.
+
+        ``went_back``: this process saw the database further than it is now. Raises
+        ``WitnessUnreachable`` (then nothing may be claimed; try again), ``WrongWitness``,
+        ``psycopg.Error``.
+        """
+        self.ceiling = self.floor = 0
+        for tried in range(_TRIES):
+            stands = ledger.stands(conn)
+            try:
+                held = self.store.read()
+            except WitnessUnreadable as error:
+                self._start_anew(conn, error)
+                return
+            doubt = self._doubt(stands, held)
+            if doubt is None and went_back:
+                doubt = Doubted(Cause.WENT_BACK, strict=True)
+            if doubt is not None:
+                self._quarantine(conn, doubt, None if held is None else held.record)
+            elif tried and held is not None:
+                # Another process was quicker, and its record is as good as ours.
+                self._agreed(held.record, stands.tick)
+                return
+            try:
+                self._write(conn, held)
+            except WitnessConflict:
+                continue
+            return
+        message = f"The witness {self.store.name} changes faster than it is read. Trying again."
+        raise WitnessUnreachable(message)
+
+    def beat(self, conn: Conn) -> bool:
+        """Raise the tick about once a second, and have the witness told in time.
+
+        Returns False where the database went back under this connection; what was due is in
+        quarantine then. Raises ``psycopg.Error``, ``WitnessUnreachable``, ``WrongWitness``.
+        """
+        self._go_on(conn)
+        now = boottime()
+        if now - self._ticked_at < _BETWEEN_TICKS:
+            return True
+        self._ticked_at = now
+        tick = ledger.raise_tick(conn, ceiling=self.ceiling)
+        if tick < self.floor:
+            self.admit(conn, went_back=True)
+            return False
+        self.floor = tick
+        low = self.ceiling - tick <= self.step / 2
+        if low and self._under_way is None and now - self._told_at >= _BETWEEN_WRITES:
+            self._told_at = now
+            self._under_way = self._thread.submit(self.store.read)
+        return True
+
+    @property
+    def may_claim(self) -> bool:
+        """Whether the witness allows the database to go on."""
+        return self.floor < self.ceiling
+
+    def close(self, conn: Conn | None) -> None:
+        """Leave a record that no backup made before this run's last sends agrees with."""
+        self._thread.shutdown(wait=True)
+        if conn is None or conn.closed or conn.broken:
+            return
+        try:
+            self._write(conn, self.store.read())
+        except (PublisherError, DatabaseTrouble) as error:
+            log.warning("witness.not_told", witness=self.store.name, error=str(error))
+
+    def _doubt(self, stands: Stands, held: Held | None) -> Doubted | None:
+        if held is not None and held.record.deployment != stands.deployment:
+            message = (
+                f"The witness {self.store.name} speaks of deployment {held.record.deployment}; "
+                f"this database is {stands.deployment}. Give each deployment a witness of its own "
+                "(PUBLISHER_WITNESS)."
+            )
+            raise WrongWitness(message)
+        return doubt_of(stands, None if held is None else held.record, step=self.step)
+
+    def _quarantine(self, conn: Conn, doubt: Doubted, record: Record | None) -> None:
+        with conn.transaction():
+            opened = ledger.open_quarantine(
+                conn,
+                doubt.cause,
+                strict=doubt.strict,
+                absent_after=self.absent_after,
+                who=self.who,
+                witnessed=record,
+            )
+            if opened is None:
+                return
+            if doubt.strict:
+                mark = str(opened.id)
+                self.alarm(conn, Alert(Incident.QUARANTINE, mark=mark, detail=doubt.cause))
+        log.log(
+            logging.CRITICAL if doubt.strict else logging.WARNING,
+            "quarantine.opened",
+            cause=doubt.cause,
+            jobs=opened.jobs,
+            alert=doubt.strict,
+        )
+
+    def _start_anew(self, conn: Conn, error: WitnessUnreadable) -> None:
+        """A damaged witness says nothing, so anything may be missing; a new one takes its place."""
+        log.error("witness.unreadable", witness=self.store.name, error=str(error), alert=True)
+        self._quarantine(conn, Doubted(Cause.UNREADABLE, strict=True), None)
+        record = self._next(conn, None)
+        self.store.replace(record)
+        self._agreed(record, record.tick - self.step)
+
+    def _write(self, conn: Conn, held: Held | None) -> None:
+        record = self._next(conn, held)
+        self.store.write(record, over=None if held is None else held.stamp)
+        self._agreed(record, record.tick - self.step)
+
+    def _next(self, conn: Conn, held: Held | None) -> Record:
+        """The record that is written next; its mark is noted and committed first."""
+        mark = secrets.token_hex(16)
+        tick = ledger.note_mark(conn, mark, given=None if held is None else held.record.mark)
+        stands = ledger.stands(conn)
+        return Record(
+            deployment=stands.deployment,
+            system=stands.system,
+            timeline=stands.timeline,
+            generation=stands.generation,
+            tick=tick + self.step,
+            mark=mark,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _agreed(self, record: Record, tick: int) -> None:
+        self.ceiling = record.tick
+        self.floor = max(self.floor, tick)
+
+    def _go_on(self, conn: Conn) -> None:
+        """Take the next step of telling the witness; a thread reads and writes it.
+
+        A network may be slow, and leases wait for the coordinator.
+        """
+        if self._under_way is None or not self._under_way.done():
+            return
+        ended, self._under_way = self._under_way, None
+        try:
+            told = ended.result()
+        except WitnessUnreadable:
+            self.admit(conn)
+        except WitnessConflict:
+            self._told_at = -math.inf
+        except PublisherError as error:
+            log.error("witness.not_told", witness=self.store.name, error=str(error), alert=True)  # noqa: TRY400
+        else:
+            if isinstance(told, Record):
+                self._agreed(told, 0)
+            elif self._doubt(ledger.stands(conn), told) is not None:
+                self.admit(conn)
+            else:
+                self._under_way = self._thread.submit(self._put, self._next(conn, told), told)
+
+    def _put(self, record: Record, held: Held | None) -> Record:
+        self.store.write(record, over=None if held is None else held.stamp)
+        return record
