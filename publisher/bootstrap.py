@@ -13,7 +13,7 @@ import psycopg
 import sqlalchemy
 from pydantic import ValidationError
 
-from publisher import config, telemetry
+from publisher import config, telemetry, witness
 from publisher.adapters.bluesky import Bluesky
 from publisher.adapters.facebook_pages import FacebookPages
 from publisher.adapters.mail import Mail
@@ -25,12 +25,13 @@ from publisher.db import preflight
 from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
 from publisher.db.roles import Role
+from publisher.editorial import deployment
 from publisher.editorial.media import PostgresMediaStore
-from publisher.engine import queries
 from publisher.engine.adapter import MediaStore
 from publisher.engine.alert import Wording
 from publisher.engine.alerts import Alerts
 from publisher.engine.errors import PublisherError
+from publisher.engine.guard import Guard
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
@@ -65,10 +66,12 @@ class App:
 
 @contextmanager
 def open_app(settings: Settings, database: Database) -> Iterator[App]:
-    """Put everything together around an open ``database``. Raises ``VaultError``."""
+    """Put everything together around an open ``database``.
+
+    Raises ``CloneRefused`` on a copy without its key, ``VaultError``.
+    """
     with database.engine.begin() as conn:
-        deployment = queries.deployment_id(conn)
-    vault = Vault.from_settings(settings, deployment)
+        vault = deployment.own_vault(conn, settings)
     transport = Transport(settings)
     try:
         media = PostgresMediaStore(database.engine)
@@ -106,6 +109,19 @@ def worker(app: App) -> Worker:
         listen=listen,
         alarm=alerts(settings, app.registry),
         tally=app.tally,
+        guard=guard(app, "worker"),
+    )
+
+
+def guard(app: App, who: str) -> Guard:
+    """What holds the database against its witness, for ``who``."""
+    settings = app.settings
+    return Guard(
+        store=witness.store(settings),
+        step=settings.witness_step,
+        absent_after=settings.publish_lease + settings.horizon,
+        who=who,
+        alarm=alerts(settings, app.registry),
     )
 
 

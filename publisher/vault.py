@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import hmac
 import os
 import secrets
 import stat
@@ -39,11 +40,27 @@ class VaultError(PublisherError):
 class Vault:
     """Seals and opens with one key, for one deployment. Safe to share between threads."""
 
-    __slots__ = ("_cipher", "_deployment_id")
+    __slots__ = ("_cipher", "_deployment_id", "_key")
 
     def __init__(self, key: bytes, deployment_id: str) -> None:
         self._cipher = AESGCM(key)
         self._deployment_id = deployment_id
+        self._key = key
+
+    @classmethod
+    def at_hand(cls, settings: Settings, deployment_id: str) -> Self | None:
+        """Take the key as ``from_settings`` does, and make none: None where there is no file.
+
+        Raises ``VaultError``.
+        """
+        if settings.vault_key is None and not settings.key_file.exists():
+            return None
+        return cls.from_settings(settings, deployment_id)
+
+    @classmethod
+    def from_file(cls, path: Path, deployment_id: str) -> Self:
+        """Take the key from ``path``, made when it is missing. Raises ``VaultError``."""
+        return cls(_read_or_make(path), deployment_id)
 
     @classmethod
     def from_settings(cls, settings: Settings, deployment_id: str) -> Self:
@@ -55,6 +72,16 @@ class Vault:
             text = settings.vault_key.get_secret_value()
             return cls(_decoded(text, "PUBLISHER_VAULT_KEY"), deployment_id)
         return cls(_read_or_make(settings.key_file), deployment_id)
+
+    def for_deployment(self, deployment_id: str) -> Self:
+        """The same key for another deployment: it opens nothing of this one."""
+        return type(self)(self._key, deployment_id)
+
+    @property
+    def check(self) -> bytes:
+        """Tells whether a key is this one, and nothing about it (HMAC-SHA-256, RFC 2104)."""
+        label = b"publisher key check\x00" + self._deployment_id.encode()
+        return hmac.digest(self._key, label, "sha256")
 
     def seal(self, secret: str, *, channel_id: int) -> bytes:
         """Encrypt ``secret`` for one channel; different bytes each time."""

@@ -10,12 +10,13 @@ from types import FrameType
 from typing import NoReturn
 
 from publisher import bootstrap
+from publisher.engine.errors import PublisherError
 from reconciler.judge import Patience
 from reconciler.loop import Reconciler
 
 
 def main() -> NoReturn:
-    """Look until SIGTERM or SIGINT. Exit 0; 2 when it may not start, 1 when it had to stop."""
+    """Look until SIGTERM or SIGINT. Exit 0; 1 when it had to stop, 2 or 3 when it may not start."""
     try:
         with bootstrap.looking() as parts:
             run = Reconciler(
@@ -39,7 +40,7 @@ def main() -> NoReturn:
             code = run.run()
     except bootstrap.REFUSALS as error:
         sys.stderr.write(f"reconciler: {error}\n")
-        sys.exit(2)
+        sys.exit(error.exit_code if isinstance(error, PublisherError) else 2)
     sys.exit(code)
 
 

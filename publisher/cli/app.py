@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from publisher.cli import channels, db, demo, jobs, posts, screen, unknowns, workers
+from publisher.cli import channels, db, demo, deployment, jobs, posts, screen, unknowns, workers
 from publisher.cli.audit import audit
 from publisher.cli.doctor import doctor
 from publisher.cli.sandbox import sandbox
@@ -36,6 +36,7 @@ app.command(help=_("Claim what is due and send it, until told to stop."))(worker
 app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
 app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)
 app.add_typer(db.app, name="db")
+app.add_typer(deployment.app, name="deployment")
 app.command(help=_("Say what is wrong with this deployment, and what to do about it."))(doctor)
 app.command(help=_("Ask the journal whether it keeps its promises; change nothing."))(audit)
 app.add_typer(demo.app, name="demo")

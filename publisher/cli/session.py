@@ -11,11 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from publisher import config, telemetry
+from publisher.cli import screen
 from publisher.config import Settings
 from publisher.db import migrate
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.editorial.deployment import CloneRefused, Standing
 from publisher.engine.errors import PublisherError
+from publisher.vault import VaultError
 from publisher.words import _
 
 if TYPE_CHECKING:
@@ -76,8 +79,18 @@ def database(role: Role = Role.APP) -> Iterator[Database]:
 
 @contextmanager
 def transaction() -> Iterator[Connection]:
-    """One transaction as a person's command; committed when the block ends well."""
+    """One transaction as a person's command; committed when the block ends well.
+
+    On a copy without its key it is said that nothing is sent; what is read there is true all the
+    same.
+    """
     with database() as opened, opened.engine.begin() as conn:
+        try:
+            Standing.read(conn, settings()).require_own()
+        except CloneRefused as copy:
+            screen.note(str(copy))
+        except VaultError:
+            pass  # a key that cannot be read keeps nobody from reading the journal
         yield conn
 
 

@@ -1,5 +1,6 @@
 """Every read of the engine that people ask for. Nothing here writes or locks."""
 
+from publisher.engine.queries.deployment import Identity, identity, sealed_credentials
 from publisher.engine.queries.detail import (
     AttemptDetail,
     JobDetail,
@@ -46,6 +47,7 @@ __all__ = [
     "DueCounts",
     "DueOn",
     "EndedRun",
+    "Identity",
     "JobDetail",
     "JobRow",
     "LookDetail",
@@ -64,10 +66,12 @@ __all__ = [
     "due_counts",
     "find_job",
     "id_digits",
+    "identity",
     "job_count",
     "job_detail",
     "job_rows",
     "measures",
+    "sealed_credentials",
     "tokens_unknown",
     "unclean_ends",
     "worker_rows",
