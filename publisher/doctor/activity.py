@@ -23,6 +23,7 @@ SELECT pid, coalesce(application_name, '') AS name, coalesce(state, '') AS state
   FROM pg_stat_activity
  WHERE pid <> pg_backend_pid() AND datname = current_database()
    AND (xact_start IS NOT NULL OR backend_xmin IS NOT NULL)
+   AND (backend_type IS NULL OR backend_type = 'client backend')
  ORDER BY xact_start
 """)
 

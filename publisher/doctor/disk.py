@@ -73,7 +73,7 @@ def home(ward: Ward) -> Iterator[Finding]:
             _("Give it to the user that runs workers, or set PUBLISHER_HOME."),
         )
     elif folder.stat().st_mode & 0o007:
-        yield warning(
+        yield note(
             "home_open",
             _("Everybody on this machine may look into {folder}.").format(folder=folder.absolute()),
             _("Run: chmod o-rwx {folder}").format(folder=folder.absolute()),

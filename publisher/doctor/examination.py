@@ -123,9 +123,7 @@ def _ward(settings: Settings, *, ask_platforms: bool) -> Iterator[tuple[Ward, tu
             wait_seconds=_WAIT_SECONDS,
         )
     except DatabaseError as problem:
-        what, _newline, more = str(problem).strip().partition("\n")
-        remedy = " ".join(more.split()) or _("Do what it says; checks of the database wait.")
-        yield ward, (error(UNREACHABLE, what, remedy),)
+        yield ward, (_unreachable(problem),)
         return
     with ExitStack() as stack:
         stack.enter_context(database)
@@ -134,6 +132,14 @@ def _ward(settings: Settings, *, ask_platforms: bool) -> Iterator[tuple[Ward, tu
             yield replace(ward, opened=database, ask_platforms=False), ()
         else:
             yield replace(ward, opened=database, registry=registry), ()
+
+
+def _unreachable(problem: DatabaseError) -> Finding:
+    """Its first line says what and what to do; the rest is what the driver or server said."""
+    first, _newline, more = str(problem).strip().partition("\n")
+    what, _stop, remedy = first.partition(". ")
+    said = f" ({' '.join(more.split())})" if more.strip() else ""
+    return error(UNREACHABLE, f"{what.rstrip('.')}{said}.", remedy or _("Put that right first."))
 
 
 def _asking(settings: Settings, database: Database, stack: ExitStack) -> Registry | None:

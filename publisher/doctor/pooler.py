@@ -108,13 +108,20 @@ def _is_shared(first: Conn, second: Conn) -> bool:
 
 
 def _loses_prepared(first: Conn, second: Conn) -> bool:
+    """Whether the process that ``first`` is given does not know what the one before did.
+
+    Or knows it already, from another client that named its own statement like this.
+    """
     question = "SELECT 'publisher doctor'"
-    first.execute(question, prepare=True)
     try:
+        first.execute(question, prepare=True)
         with second.transaction():
             _one(second, _PID)
             first.execute(question, prepare=True)
-    except psycopg.errors.InvalidSqlStatementName:
+    except (
+        psycopg.errors.InvalidSqlStatementName,
+        psycopg.errors.DuplicatePreparedStatement,
+    ):
         return True
     return False
 

@@ -14,13 +14,16 @@ from publisher.doctor.finding import Finding, error, note, warning
 from publisher.doctor.ward import Ward
 from publisher.words import _
 
+_ON: Final = frozenset({"on", "true", "yes", "1", "t", "y"})
+_OFF: Final = frozenset({"off", "false", "no", "0", "f", "n"})
 _DANGEROUS: Final = {
-    "synchronous_commit": "off",
-    "session_replication_role": "replica",
-    "default_transaction_read_only": "on",
-    "zero_damaged_pages": "on",
-    "ignore_checksum_failure": "on",
+    "synchronous_commit": _OFF,
+    "session_replication_role": frozenset({"replica"}),
+    "default_transaction_read_only": _ON,
+    "zero_damaged_pages": _ON,
+    "ignore_checksum_failure": _ON,
 }
+"""Kept as somebody wrote it, in any of PostgreSQL's spellings."""
 
 
 def fit(ward: Ward) -> Iterator[Finding]:
@@ -104,13 +107,13 @@ def overrides(ward: Ward) -> Iterator[Finding]:
     with ward.reading() as conn:
         for who, here, setting in conn.execute(_OVERRIDES, {"roles": [*Role]}):
             name, _equals, value = setting.partition("=")
-            if _DANGEROUS.get(name) != value:
+            if value.lower() not in _DANGEROUS.get(name, ()):
                 continue
             where = _("this database") if here else _("every database")
             yield error(
                 "setting_overridden",
                 _("{setting} is kept for {who} in {where}.").format(
-                    setting=f"{name} = {value}", who=who, where=where
+                    setting=f"{name}={value}", who=who, where=where
                 ),
                 _("Run ALTER ROLE or ALTER DATABASE … RESET {name}.").format(name=name),
             )

@@ -86,10 +86,10 @@ def mount(ward: Ward) -> Iterator[Finding]:
         )
 
 
-def file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
+def file_system(path: Path) -> str | None:
     """The type of the file system that ``path`` is on (proc_pid_mountinfo(5)), if it is known."""
     try:
-        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return None
     wanted = path.absolute().resolve()
@@ -220,7 +220,7 @@ def frozen(ward: Ward) -> Iterator[Finding]:
         if not one.is_held or one.record is None or one.record.deployment != deployment:
             continue
         row = rows.get(one.record.incarnation)
-        if row is None:
+        if row is None or row.host != one.record.host:
             continue
         silent_for = (row.now - row.seen_at).total_seconds()
         if silent_for >= silence:

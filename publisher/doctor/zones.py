@@ -6,12 +6,13 @@ has older rules, the same post is said to be due at another time.
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from importlib import resources
 from pathlib import Path
 from typing import Final
-from zoneinfo import TZPATH, ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, text
 
@@ -95,7 +96,7 @@ def _differences(
                 "zones_differ" if wanted else "zones_age",
                 _("Python and {whose} differ about {zones}.").format(whose=whose, zones=listed),
                 _("Bring the older of the two up to date; Python reads {path} first.").format(
-                    path=next((path for path in TZPATH if Path(path).is_dir()), "tzdata")
+                    path=next((path for path in zoneinfo.TZPATH if Path(path).is_dir()), "tzdata")
                 ),
             )
 

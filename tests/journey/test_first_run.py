@@ -17,9 +17,13 @@ QUICK = {"PUBLISHER_POLL_SECONDS": "0.1", "PUBLISHER_SETTLING_SECONDS": "0.2"}
 
 
 def demo(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return publisher(home, "demo", *words, **more)
+
+
+def publisher(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PUBLISHER_")}
     return subprocess.run(
-        [sys.executable, "-m", "publisher", "demo", *words],
+        [sys.executable, "-m", "publisher", *words],
         env=kept | QUICK | {"PUBLISHER_HOME": str(home), "LANGUAGE": "en"} | more,
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
@@ -48,6 +52,12 @@ def test_a_dozen_posts_go_live_once_and_a_doubt_is_found(tmp_path: Path, port: s
     second = demo(home, "run", "--once", PUBLISHER_SANDBOX_PORT=port)
     assert second.returncode == 0, second
     assert "nothing was posted again" in second.stdout
+
+    examined = publisher(home, "doctor")
+    assert (examined.returncode, examined.stderr) == (0, ""), examined
+    assert "error" not in examined.stdout
+    assert "warning" not in examined.stdout
+    assert "No worker runs." in examined.stdout
 
     doubt = demo(home, "doubt", PUBLISHER_SANDBOX_PORT=port)
     assert doubt.returncode == 0, doubt

@@ -64,7 +64,7 @@ def channel_health(conn: Connection) -> list[ChannelHealth]:
 class Backlog:
     """What waits for somebody.
 
-    ``overdue``: jobs on open gates. ``unlooked``: doubts whose look is overdue. ``asked``: doubts
+    ``overdue``: jobs on open gates that nobody is busy with. ``unlooked``: doubts whose look is overdue. ``asked``: doubts
     that need a person. ``orphans``: those that nobody adopted.
     """
 
@@ -82,6 +82,8 @@ SELECT (SELECT count(*) FROM publisher.gates g
                                 AND j.hold_reason IS NULL
                               LIMIT 1000) AS due
          WHERE g.paused_at IS NULL AND g.blocked_at IS NULL
+           AND NOT EXISTS (SELECT FROM publisher.jobs h
+                            WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL)
            AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())) AS overdue,
        (SELECT count(*) FROM publisher.doubts d
          WHERE d.next_look_at < clock_timestamp() - CAST(:overdue AS interval)) AS unlooked,
