@@ -109,19 +109,18 @@ def worker(app: App) -> Worker:
         listen=listen,
         alarm=alerts(settings, app.registry),
         tally=app.tally,
-        guard=guard(app, "worker"),
+        guard=guard(settings, app.registry, "worker"),
     )
 
 
-def guard(app: App, who: str) -> Guard:
-    """What holds the database against its witness, for ``who``."""
-    settings = app.settings
+def guard(settings: Settings, registry: Registry, who: str) -> Guard:
+    """What holds the database against its witness, for ``who``. Raises ``WitnessUnusable``."""
     return Guard(
         store=witness.store(settings),
         step=settings.witness_step,
         absent_after=settings.publish_lease + settings.horizon,
         who=who,
-        alarm=alerts(settings, app.registry),
+        alarm=alerts(settings, registry),
     )
 
 
@@ -225,6 +224,7 @@ def looking() -> Iterator[Looking]:
                 who="reconciler",
                 alarm=told,
                 tally=app.tally,
+                absent_after=settings.publish_lease + settings.horizon,
             ),
             alerts=told,
             tally=app.tally,

@@ -21,6 +21,7 @@ from publisher.engine.ledger import Conn, DatabaseTrouble
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
 from publisher.engine.tally import Count, Tally
+from reconciler import quarantine
 from reconciler.judge import Patience
 from reconciler.reconcile import (
     Look,
@@ -111,6 +112,26 @@ class Reconciler:
             with self._one_of_many(conn, at.doubt, at.token):
                 record(conn, at, evidence, took, self.patience, self.told)
         self._held.clear()
+        return self._search(conn, pool) or bool(held)
+
+    def _search(self, conn: Conn, pool: ThreadPoolExecutor) -> bool:
+        """Look for jobs in quarantine on their pages; returns whether any was due."""
+        held = ledger.claim_suspects(conn, limit=self.hands, lease=_LEASE)
+        searches: list[tuple[quarantine.Search, Future[Evidence]]] = []
+        for suspect, token in held:
+            with _one_suspect(conn, suspect):
+                at = quarantine.prepare(conn, self.registry, suspect, token)
+                plain = quarantine.without_a_look(suspect, at.adapter)
+                if plain is None:
+                    searches.append((at, pool.submit(quarantine.search, at)))
+                else:
+                    quarantine.record(conn, at, plain)
+        for at, future in searches:
+            evidence = future.result()
+            self.tally.count(Count.LOOKS, type(evidence).__name__)
+            with _one_suspect(conn, at.suspect):
+                finding = quarantine.judge_suspect(at.suspect, evidence, self.patience)
+                quarantine.record(conn, at, finding, evidence)
         return bool(held)
 
     def _sweep(self, conn: Conn) -> None:
@@ -141,6 +162,18 @@ class Reconciler:
             if conn.closed or conn.broken:
                 raise
             broke(conn, doubt, token, error, self.patience, self.told)
+
+
+@contextmanager
+def _one_suspect(conn: Conn, suspect: ledger.Suspect) -> Iterator[None]:
+    """Let what is wrong with one job keep no other from being looked for; a person has it then."""
+    try:
+        yield
+    except Exception as error:
+        if conn.closed or conn.broken:
+            raise
+        log.error("suspect.broke", job=suspect.key, kind=type(error).__name__, alert=True)  # noqa: TRY400
+        ledger.ask_about_suspect(conn, suspect.job_id, seen=f"it could not be looked for: {error}")
 
 
 def _discard(conn: Conn | None) -> None:

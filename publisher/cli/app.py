@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from publisher.cli import channels, db, demo, deployment, jobs, posts, screen, unknowns, workers
+from publisher.cli import (
+    channels,
+    db,
+    demo,
+    deployment,
+    jobs,
+    posts,
+    quarantine,
+    screen,
+    unknowns,
+    workers,
+)
 from publisher.cli.audit import audit
 from publisher.cli.doctor import doctor
 from publisher.cli.sandbox import sandbox
@@ -37,6 +48,11 @@ app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
 app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)
 app.add_typer(db.app, name="db")
 app.add_typer(deployment.app, name="deployment")
+app.add_typer(quarantine.app, name="quarantine")
+app.command(
+    name="restore-guard",
+    help=_("Say that this database was restored: what was due since is looked for first."),
+)(quarantine.restore_guard)
 app.command(help=_("Say what is wrong with this deployment, and what to do about it."))(doctor)
 app.command(help=_("Ask the journal whether it keeps its promises; change nothing."))(audit)
 app.add_typer(demo.app, name="demo")

@@ -69,26 +69,29 @@ class Guard:
     _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "witness"))
     _under_way: Future[Held | None] | Future[Record] | None = None
 
-    def admit(self, conn: Conn, *, went_back: bool = False) -> None:
+    def admit(
+        self, conn: Conn, *, known: Cause | None = None, since: datetime | None = None
+    ) -> None:
         """Compare, before anything is claimed on this connection, and bring both to agree.
 
-        ``went_back``: this process saw the database further than it is now. Raises
-        ``WitnessUnreachable`` (then nothing may be claimed; try again), ``WrongWitness``,
+        ``known``: why the database lacks sends, and ``since`` when, even where nothing shows it.
+        Raises ``WitnessUnreachable`` (then nothing may be claimed; try again), ``WrongWitness``,
         ``psycopg.Error``.
         """
+        given = None if known is None else Doubted(known, strict=True)
         self.ceiling = self.floor = 0
         for tried in range(_TRIES):
             stands = ledger.stands(conn)
             try:
                 held = self.store.read()
             except WitnessUnreadable as error:
-                self._start_anew(conn, error)
+                self._start_anew(conn, error, given, since)
                 return
-            doubt = self._doubt(stands, held)
-            if doubt is None and went_back:
-                doubt = Doubted(Cause.WENT_BACK, strict=True)
+            doubt = given or self._doubt(stands, held)
             if doubt is not None:
-                self._quarantine(conn, doubt, None if held is None else held.record)
+                record = None if held is None else held.record
+                self._quarantine(conn, doubt, record, since)
+                given = None
             elif tried and held is not None:
                 # Another process was quicker, and its record is as good as ours.
                 self._agreed(held.record, stands.tick)
@@ -114,7 +117,7 @@ class Guard:
         self._ticked_at = now
         tick = ledger.raise_tick(conn, ceiling=self.ceiling)
         if tick < self.floor:
-            self.admit(conn, went_back=True)
+            self.admit(conn, known=Cause.WENT_BACK)
             return False
         self.floor = tick
         low = self.ceiling - tick <= self.step / 2
@@ -148,7 +151,9 @@ class Guard:
             raise WrongWitness(message)
         return doubt_of(stands, None if held is None else held.record, step=self.step)
 
-    def _quarantine(self, conn: Conn, doubt: Doubted, record: Record | None) -> None:
+    def _quarantine(
+        self, conn: Conn, doubt: Doubted, record: Record | None, since: datetime | None = None
+    ) -> None:
         with conn.transaction():
             opened = ledger.open_quarantine(
                 conn,
@@ -156,6 +161,7 @@ class Guard:
                 strict=doubt.strict,
                 absent_after=self.absent_after,
                 who=self.who,
+                since=since,
                 witnessed=record,
             )
             if opened is None:
@@ -171,10 +177,13 @@ class Guard:
             alert=doubt.strict,
         )
 
-    def _start_anew(self, conn: Conn, error: WitnessUnreadable) -> None:
+    def _start_anew(
+        self, conn: Conn, error: WitnessUnreadable, given: Doubted | None, since: datetime | None
+    ) -> None:
         """A damaged witness says nothing, so anything may be missing; a new one takes its place."""
         log.error("witness.unreadable", witness=self.store.name, error=str(error), alert=True)
-        self._quarantine(conn, Doubted(Cause.UNREADABLE, strict=True), None)
+        doubt = given or Doubted(Cause.UNREADABLE, strict=True)
+        self._quarantine(conn, doubt, None, since)
         record = self._next(conn, None)
         self.store.replace(record)
         self._agreed(record, record.tick - self.step)

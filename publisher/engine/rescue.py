@@ -28,6 +28,7 @@ from publisher.engine.spool import (
     boot_id,
 )
 from publisher.engine.tally import Count, Tally
+from publisher.engine.witness import Cause
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,7 @@ class Rescue:
     """What every worker does for the others, again and again.
 
     ``own``: this worker's file, which is left alone. ``grace``: seconds after the end of a lease.
+    ``absent_after``: seconds after which nothing that a lost commit's worker wrote can arrive.
     """
 
     folder: Path
@@ -47,6 +49,7 @@ class Rescue:
     at: Probe = unwatched
     alarm: Alarm = by_log
     tally: Tally = field(default_factory=Tally)
+    absent_after: float = 420.0
 
     def leases(self, conn: psycopg.Connection[Any]) -> bool:
         """Take jobs whose lease is long over, and end those whose useful time is."""
@@ -197,20 +200,42 @@ class Rescue:
         known = ledger.known_attempts(
             conn, [(opened.job_id, opened.attempt, opened.token) for opened, _ in started]
         )
+        lost = False
         for opened, trace in started:
             attempt = known.get(opened.token)
             if attempt is None:
-                self._lost(conn, record, opened, trace)
+                lost |= self._lost(conn, record, opened, trace)
             elif isinstance(trace.outcome, Published) and not attempt.published:
                 standing = _standing(trace.outcome, trace, 0, now)
                 end = retry.settle(trace.outcome, standing, self.policy, now)
                 self._record(conn, opened.job_id, opened.token, end)
+        if lost:
+            self._doubt_database(conn, record)
+
+    def _doubt_database(self, conn: psycopg.Connection[Any], record: Record) -> None:
+        """A database that lacks one begun send may lack others, of workers that left no file."""
+        with conn.transaction():
+            opened = ledger.open_quarantine(
+                conn,
+                Cause.SPOOL,
+                strict=True,
+                absent_after=self.absent_after,
+                who=self.who,
+                since=record.made_at,
+                detail={"worker_run": record.incarnation},
+            )
+            assert opened is not None  # noqa: S101 - only a witness's record is met twice
+            mark = str(opened.id)
+            self.alarm(conn, Alert(Incident.QUARANTINE, mark=mark, detail=Cause.SPOOL))
+        log.critical("quarantine.opened", cause=Cause.SPOOL, jobs=opened.jobs, alert=True)
 
     def _lost(
         self, conn: psycopg.Connection[Any], record: Record, opened: Opened, trace: Trace
-    ) -> None:
+    ) -> bool:
+        """Doubt a send that the database lacks; returns whether that is news."""
         if isinstance(trace.outcome, Deferred) and trace.outcome.proof is Proof.NOT_SENT:
-            return
+            return False
+        is_news = not ledger.has_orphan(conn, opened.token)
         outcome = None if trace.outcome is None else outcome_json(trace.outcome)
         doubted = ledger.spool_found(
             conn,
@@ -222,6 +247,7 @@ class Rescue:
             who=self.who,
         )
         log.error("spool.found", job_id=opened.job_id, doubted=doubted, alert=True)
+        return is_news
 
     def _tell(self, rescued: tuple[ledger.Rescued, ...]) -> None:
         if rescued:

@@ -23,6 +23,7 @@ import socket
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -77,7 +78,8 @@ class Record:
     """A dead incarnation's file, read.
 
     ``whole``: every line stands as it was written. ``compacted``: lines of settled attempts were
-    dropped, so an attempt that has none may still have been started.
+    dropped, so an attempt that has none may still have been started. ``made_at``: by the worker's
+    own clock; None in files of releases that did not say.
     """
 
     deployment: str
@@ -87,6 +89,7 @@ class Record:
     whole: bool
     compacted: bool
     traces: Mapping[Token, Trace] = field(default_factory=dict)
+    made_at: datetime | None = None
 
 
 class Spool:
@@ -122,6 +125,7 @@ class Spool:
                 "i": incarnation,
                 "h": socket.gethostname(),
                 "b": self.boot,
+                "m": datetime.now(UTC).isoformat(),
             }
             self._write(_line(self._head))
             os.fsync(self._descriptor)
@@ -331,6 +335,7 @@ def _parse(data: bytes) -> Record | None:
         whole=whole,
         compacted=bool(head["c"]),
         traces=traces,
+        made_at=datetime.fromisoformat(str(head["m"])) if "m" in head else None,
     )
 
 

@@ -43,7 +43,7 @@ from publisher.engine.ledger.incarnations import (
     unsettled_of,
 )
 from publisher.engine.ledger.journal import tell
-from publisher.engine.ledger.late import Late, record_late, spool_found
+from publisher.engine.ledger.late import Late, has_orphan, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
 from publisher.engine.ledger.people import (
     Moved,
@@ -55,18 +55,7 @@ from publisher.engine.ledger.people import (
     reschedule,
     restore,
 )
-from publisher.engine.ledger.quarantine import (
-    Opened,
-    Suspect,
-    claim_suspects,
-    comes_back_doubted,
-    found_live,
-    look_for_again,
-    not_in_quarantine,
-    open_quarantine,
-    release_suspects,
-    suspects,
-)
+from publisher.engine.ledger.quarantine import Opened, comes_back_doubted, open_quarantine
 from publisher.engine.ledger.settle import (
     EarlierAttempt,
     Key,
@@ -76,6 +65,16 @@ from publisher.engine.ledger.settle import (
     record_look,
     rest_channels,
     settle,
+)
+from publisher.engine.ledger.suspects import (
+    Suspect,
+    ask_about_suspect,
+    claim_suspects,
+    found_live,
+    look_for_again,
+    not_in_quarantine,
+    release_suspects,
+    suspects,
 )
 from publisher.engine.ledger.tick import catch_up, note_mark, raise_tick, stands
 from publisher.engine.ledger.verdicts import (
@@ -112,6 +111,7 @@ __all__ = [
     "Settled",
     "Suspect",
     "Unsettled",
+    "ask_about_suspect",
     "beat",
     "begin_send",
     "bound_elsewhere",
@@ -136,6 +136,7 @@ __all__ = [
     "extend_leases",
     "forsake",
     "found_live",
+    "has_orphan",
     "held_by",
     "hold",
     "holds_look",

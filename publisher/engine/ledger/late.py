@@ -219,6 +219,15 @@ RETURNING id, xmax = 0
 _ADOPT = "UPDATE orphans SET adopted = true WHERE id = %s"
 
 
+_HAS_ORPHAN = "SELECT EXISTS (SELECT FROM orphans WHERE token = %s)"
+
+
+def has_orphan(conn: psycopg.Connection[Any], token: Token) -> bool:
+    """Whether a send that the database lacks is kept already."""
+    row = conn.execute(_HAS_ORPHAN, [token]).fetchone()
+    return bool(row and row[0])
+
+
 def spool_found(
     conn: psycopg.Connection[Any],
     *,

@@ -20,6 +20,7 @@ from publisher.engine.content import digest
 from publisher.engine.errors import Conflict, NotFound
 from publisher.engine.job import OPEN, Hold, JobId, State, public_id
 from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, duplicate_job
+from publisher.engine.ledger.quarantine import comes_back_doubted
 from publisher.engine.outcome import Proof
 from publisher.engine.schema import attempts, job_contents, job_events, jobs
 from publisher.engine.transitions import Event, allowed
@@ -78,8 +79,12 @@ def reschedule(conn: Connection, job_id: JobId, *, at: datetime, who: str) -> Mo
 def hold(
     conn: Connection, job_id: JobId, *, who: str, reason: str = "", kind: Hold = Hold.PERSON
 ) -> Moved:
-    """Keep a job from being claimed until it is released; its useful time runs on."""
-    job = _open(conn, job_id, Event.HOLD)
+    """Keep a job from being claimed until it is released; its useful time runs on.
+
+    Raises ``Conflict`` (``in-quarantine``), as ``release_hold`` and ``replace`` do: nothing else
+    than the end of its quarantine lets such a job go on, and what is looked for is its content.
+    """
+    job = _not_quarantined(_open(conn, job_id, Event.HOLD))
     return _apply(
         conn, job, Event.HOLD, State.SCHEDULED, who, {"reason": reason}, hold_reason=str(kind)
     )
@@ -87,7 +92,7 @@ def hold(
 
 def release_hold(conn: Connection, job_id: JobId, *, who: str) -> Moved:
     """Let a held job go on. Raises ``Conflict`` when it is not held."""
-    job = _open(conn, job_id, Event.RELEASE_HOLD)
+    job = _not_quarantined(_open(conn, job_id, Event.RELEASE_HOLD))
     if job.hold_reason is None:
         message = f"Job {public_id(job_id)} is not on hold. Nothing was changed."
         raise Conflict(message, code="not-held", state=job.state)
@@ -104,7 +109,7 @@ def replace(
     version: int | None = None,
 ) -> Moved:
     """Give a job that was never begun other content; its progress is cleared with the old one."""
-    job = _open(conn, job_id, Event.REPLACE)
+    job = _not_quarantined(_open(conn, job_id, Event.REPLACE))
     if job.attempts:
         message = (
             f"Job {public_id(job_id)} was begun, so its content never changes. "
@@ -195,6 +200,17 @@ def _open(conn: Connection, job_id: JobId, event: Event) -> Row[Any]:
     return job
 
 
+def _not_quarantined(job: Row[Any]) -> Row[Any]:
+    if job.hold_reason == Hold.QUARANTINE:
+        message = (
+            f"Job {public_id(job.id)} is in quarantine: the database may lack a send of it, so it "
+            "is looked for on its page first. Nothing was changed. "
+            "See: publisher quarantine status"
+        )
+        raise Conflict(message, code="in-quarantine", state=job.state)
+    return job
+
+
 _WORDS = {
     Event.CANCEL: ("cancel", "cancelled"),
     Event.RESCHEDULE: ("move", "moved"),
@@ -264,6 +280,8 @@ def _come_back(
     try:
         with conn.begin_nested():
             _take_unique_lock(conn, job)
+            if comes_back_doubted(conn, job.id):
+                values["hold_reason"] = str(Hold.QUARANTINE)
             return _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
     except IntegrityError as error:
         cause = error.orig

@@ -25,6 +25,7 @@ from publisher.engine.queries.health import (
     EndedRun,
     backlog,
     channel_health,
+    quarantine_backlog,
     tokens_unknown,
     unclean_ends,
 )
@@ -35,6 +36,12 @@ from publisher.engine.queries.names import (
     UnknownJob,
     find_job,
     id_digits,
+)
+from publisher.engine.queries.quarantine import (
+    QuarantineRow,
+    SuspectRow,
+    quarantine_rows,
+    suspect_rows,
 )
 
 __all__ = [
@@ -53,7 +60,9 @@ __all__ = [
     "LookDetail",
     "Measures",
     "Moment",
+    "QuarantineRow",
     "Sender",
+    "SuspectRow",
     "UnknownJob",
     "WorkerRow",
     "WorkerRun",
@@ -71,7 +80,10 @@ __all__ = [
     "job_detail",
     "job_rows",
     "measures",
+    "quarantine_backlog",
+    "quarantine_rows",
     "sealed_credentials",
+    "suspect_rows",
     "tokens_unknown",
     "unclean_ends",
     "worker_rows",

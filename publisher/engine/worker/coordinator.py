@@ -173,6 +173,7 @@ class Worker:
             at=self.probe,
             alarm=self.alarm,
             tally=self.tally,
+            absent_after=420.0 if self.guard is None else self.guard.absent_after,
         )
         self._chores = Chores(station, self._claiming, rescue)
 
