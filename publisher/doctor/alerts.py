@@ -17,7 +17,7 @@ _TAKE_ALERTS = frozenset({"mail", "webhook"})
 
 
 def addressees(ward: Ward) -> Iterator[Finding]:
-    """Each channel of ``PUBLISHER_ALERT_CHANNELS``: there, of a kind that takes alerts, open."""
+    """Whether those who are to be told can be told: their channels there, fit and open."""
     settings = ward.settings
     if not settings.alert_channels:
         yield note(

@@ -18,6 +18,7 @@ from publisher.doctor import (
     schema,
     server,
     spools,
+    witness,
     workers,
     zones,
 )
@@ -44,6 +45,7 @@ class Group(StrEnum):
     SESSIONS = "its sessions"
     SCHEMA = "the schema"
     SPOOL = "the spool"
+    WITNESS = "the witness"
     CHANNELS = "channels"
     WORKERS = "workers"
 
@@ -195,14 +197,40 @@ CHECKS: Final = (
         ("spool_waits", "spool_unread", "spool_of_another_machine"),
     ),
     Check("frozen", G.SPOOL, N.SCHEMA, spools.frozen, ("worker_frozen",)),
+    Check(
+        "witness",
+        G.WITNESS,
+        N.SCHEMA,
+        witness.agreement,
+        (
+            "witness_unusable",
+            "witness_unreachable",
+            "witness_unreadable",
+            "witness_of_another",
+            "witness_disagrees",
+            "witness_missing",
+            "witness_stale",
+        ),
+    ),
+    Check("witness-reach", G.WITNESS, N.SCHEMA, witness.reach, ("witness_not_shared",)),
+    Check(
+        "quarantine",
+        G.WITNESS,
+        N.SCHEMA,
+        witness.quarantine,
+        ("quarantine_asks", "quarantine_unlooked", "quarantine_waits"),
+    ),
     Check("gates", G.CHANNELS, N.SCHEMA, channels.gates, ("gate_missing", "channel_blocked")),
     Check("due", G.CHANNELS, N.SCHEMA, channels.due, ("due_on_blocked", "due_on_paused")),
+    Check(
+        "key", G.CHANNELS, N.SCHEMA, channels.key, ("key_missing", "key_of_another", "key_unusable")
+    ),
     Check(
         "credentials",
         G.CHANNELS,
         N.SCHEMA,
         channels.credentials,
-        ("credential_missing", "credential_closed", "key_missing", "key_unusable"),
+        ("credential_missing", "credential_closed"),
     ),
     Check("platforms", G.CHANNELS, N.SCHEMA, channels.platforms, ("platform_unknown",)),
     Check(

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from publisher import reasons
 from publisher.doctor.finding import Finding, error, note, warning
 from publisher.doctor.ward import Ward
+from publisher.editorial.deployment import KeyStanding, Standing
 from publisher.engine import queries
 from publisher.engine.errors import NotFound
 from publisher.engine.queries import ChannelHealth
-from publisher.vault import Vault, VaultError
+from publisher.vault import VaultError
 from publisher.words import _, many
 
 _DAY = 86_400
@@ -56,8 +57,25 @@ def due(ward: Ward) -> Iterator[Finding]:
             yield warning("due_on_blocked", what, again)
 
 
+def key(ward: Ward) -> Iterator[Finding]:
+    """Whether the key at hand is this deployment's; a copy without it sends nothing."""
+    remedy = _("Bring the key back; after a deliberate move: publisher deployment rebind")
+    try:
+        standing = _standing(ward)
+    except VaultError as problem:
+        yield error("key_unusable", str(problem), remedy)
+        return
+    what = {"id": standing.identity.id, "where": standing.where}
+    if standing.key is KeyStanding.MISSING:
+        missing = _("There is no sealing key {where}; deployment {id} was set up with one.")
+        yield error("key_missing", missing.format(**what), remedy)
+    elif standing.key is KeyStanding.ANOTHER:
+        another = _("The sealing key {where} is not the one of deployment {id}.")
+        yield error("key_of_another", another.format(**what), remedy)
+
+
 def credentials(ward: Ward) -> Iterator[Finding]:
-    """Whether this process's key opens the credential of every channel."""
+    """Whether this deployment's key opens the credential of every channel."""
     every = _channels(ward)
     for at in every:
         if at.channel.sealed is None:
@@ -66,32 +84,16 @@ def credentials(ward: Ward) -> Iterator[Finding]:
                 _("Channel {name} has no credential.").format(name=at.channel.name),
                 _("Run: publisher channels reconnect {id}").format(id=at.channel.id),
             )
-    sealed = [at.channel for at in every if at.channel.sealed is not None]
-    if not sealed:
-        return
-    settings = ward.settings
-    # Reading it would make a new one, which opens nothing.
-    if settings.vault_key is None and not settings.key_file.exists():
-        yield error(
-            "key_missing",
-            _("There is no sealing key {path}; credentials cannot be opened.").format(
-                path=settings.key_file
-            ),
-            _("Bring the key back before anything starts here: a start makes a new one."),
-        )
-        return
-    with ward.reading() as conn:
-        deployment = queries.deployment_id(conn)
     try:
-        vault = Vault.from_settings(settings, deployment)
-    except VaultError as problem:
-        remedy = _("Give this process the key that channels were sealed with.")
-        yield error("key_unusable", str(problem), remedy)
+        standing = _standing(ward)
+    except VaultError:
         return
+    if standing.vault is None or standing.key is not KeyStanding.MATCHES:
+        return  # then none opens, and it is told of by itself
     closed = []
-    for channel in sealed:
+    for channel in (at.channel for at in every if at.channel.sealed is not None):
         try:
-            vault.open(channel.sealed or b"", channel_id=channel.id)
+            standing.vault.open(channel.sealed or b"", channel_id=channel.id)
         except VaultError:
             closed.append(channel)
     if closed:
@@ -147,6 +149,11 @@ def access(ward: Ward) -> Iterator[Finding]:
             if left < ward.limits.access_ends:
                 what = _("Access to {name} ends in {n:.1f} days.")
                 yield warning("access_ends", what.format(n=left / _DAY, **name), reconnect)
+
+
+def _standing(ward: Ward) -> Standing:
+    with ward.reading() as conn:
+        return Standing.read(conn, ward.settings)
 
 
 def _channels(ward: Ward) -> list[ChannelHealth]:

@@ -86,6 +86,11 @@ def mount(ward: Ward) -> Iterator[Finding]:
         )
 
 
+def is_network(path: Path) -> bool:
+    """Whether other machines may have the same files under ``path``."""
+    return file_system(path) in _WITHOUT_LOCKS
+
+
 def file_system(path: Path) -> str | None:
     """The type of the file system that ``path`` is on (proc_pid_mountinfo(5)), if it is known."""
     try:

@@ -45,7 +45,7 @@ def test_a_channel_that_works(patient: Patient) -> None:
     lane = patient.lane()
     lane.add()
     seal(patient, lane)
-    assert patient.codes("gates", "due", "credentials", "platforms", "access") == []
+    assert patient.codes("gates", "due", "key", "credentials", "platforms", "access") == []
 
 
 def test_blocked_paused_and_without_a_gate(patient: Patient) -> None:
@@ -72,16 +72,16 @@ def test_blocked_paused_and_without_a_gate(patient: Patient) -> None:
 
 def test_a_channel_without_a_credential(patient: Patient) -> None:
     patient.lane()
-    assert patient.ills("credentials") == [(W, "credential_missing")]
+    assert patient.ills("key", "credentials") == [(W, "credential_missing")]
     assert not patient.settings.key_file.exists()  # asking made no key
 
 
 def test_a_key_that_is_gone_is_not_made_anew(patient: Patient) -> None:
     seal(patient, patient.lane())
     assert patient.settings.key_file.exists()
-    assert patient.codes("credentials") == []
+    assert patient.codes("key", "credentials") == []
     patient.settings.key_file.unlink()
-    assert patient.ills("credentials") == [(E, "key_missing")]
+    assert patient.ills("key", "credentials") == [(E, "key_missing")]
     assert not patient.settings.key_file.exists()
 
 
@@ -89,23 +89,36 @@ def test_a_key_that_was_replaced(patient: Patient) -> None:
     first, second = patient.lane(), patient.lane()
     mine = patient.has(vault_key=key())
     seal(seal(mine, first), second)
-    assert mine.codes("credentials") == []
-    (found,) = patient.has(vault_key=key()).found("credentials")
+    assert mine.codes("key", "credentials") == []
+    assert patient.has(vault_key=key()).ills("key", "credentials") == [(E, "key_of_another")]
+
+
+def test_a_credential_that_the_key_does_not_open(patient: Patient) -> None:
+    """Copied by hand from another channel, or damaged."""
+    good, copied, damaged = patient.lane(), patient.lane(), patient.lane()
+    for lane in (good, copied, damaged):
+        seal(patient, lane)
+    of = "SELECT sealed FROM channels WHERE id ="
+    patient.plant(
+        f"UPDATE channels SET sealed = ({of} %s) WHERE id = %s", good.channel_id, copied.channel_id
+    )
+    patient.plant("UPDATE channels SET sealed = '\\x01' WHERE id = %s", damaged.channel_id)
+    (found,) = patient.found("key", "credentials")
     assert (found.severity, found.code) == (E, "credential_closed")
-    assert "page 1, page 2" in found.what
+    assert "page 2, page 3" in found.what
     assert "s3cret" not in found.what + found.remedy
 
 
 def test_a_key_that_others_may_read(patient: Patient) -> None:
     seal(patient, patient.lane())
     patient.settings.key_file.chmod(0o644)
-    assert patient.ills("credentials") == [(E, "key_unusable")]
+    assert patient.ills("key", "credentials") == [(E, "key_unusable")]
 
 
 def test_a_copied_deployment_opens_nothing(patient: Patient) -> None:
     seal(patient, patient.lane())
     patient.plant("UPDATE deployment SET id = gen_random_uuid()")
-    assert patient.codes("credentials") == ["credential_closed"]
+    assert patient.codes("key", "credentials") == ["key_of_another"]
 
 
 def test_a_platform_that_this_release_lacks(patient: Patient) -> None:

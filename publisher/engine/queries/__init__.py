@@ -81,6 +81,7 @@ __all__ = [
     "job_rows",
     "measures",
     "quarantine_backlog",
+    "quarantine_backlog",
     "quarantine_rows",
     "sealed_credentials",
     "suspect_rows",

@@ -64,8 +64,8 @@ def channel_health(conn: Connection) -> list[ChannelHealth]:
 class Backlog:
     """What waits for somebody.
 
-    ``overdue``: jobs on open gates that nobody is busy with. ``unlooked``: doubts whose look is overdue. ``asked``: doubts
-    that need a person. ``orphans``: those that nobody adopted.
+    ``overdue``: jobs on open gates that nobody is busy with. ``unlooked``: doubts whose look is
+    overdue. ``asked``: doubts that need a person. ``orphans``: those that nobody adopted.
     """
 
     overdue: int
@@ -95,6 +95,29 @@ SELECT (SELECT count(*) FROM publisher.gates g
 def backlog(conn: Connection, *, overdue: timedelta) -> Backlog:
     """Count what waits; what waits for a process counts when it is ``overdue`` for that long."""
     return Backlog(**conn.execute(_BACKLOG, {"overdue": overdue}).mappings().one())
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Jobs in quarantine: all, those that need a person, those whose look is overdue."""
+
+    open: int
+    asked: int
+    unlooked: int
+
+
+_HELD = text("""
+SELECT count(*) AS open, count(*) FILTER (WHERE asked_at IS NOT NULL) AS asked,
+       count(*) FILTER (WHERE asked_at IS NULL
+                          AND next_look_at < clock_timestamp() - CAST(:overdue AS interval))
+         AS unlooked
+  FROM publisher.quarantined WHERE released_at IS NULL
+""")
+
+
+def quarantine_backlog(conn: Connection, *, overdue: timedelta) -> Held:
+    """Count what is held until it was looked for."""
+    return Held(**conn.execute(_HELD, {"overdue": overdue}).mappings().one())
 
 
 _ENDED = text("""
