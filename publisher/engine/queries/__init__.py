@@ -81,7 +81,6 @@ __all__ = [
     "job_rows",
     "measures",
     "quarantine_backlog",
-    "quarantine_backlog",
     "quarantine_rows",
     "sealed_credentials",
     "suspect_rows",
