@@ -13,7 +13,6 @@ from publisher.words import _
 # As the login user: sessions of the same login are shown whole only to it. Of others' sessions we
 # see at least how many transactions their snapshot is behind.
 _AS_LOGIN = "SET LOCAL ROLE NONE"
-_MANY_TRANSACTIONS = 5_000_000
 
 _OLD = text("""
 SELECT pid, coalesce(application_name, '') AS name, coalesce(state, '') AS state,
@@ -43,7 +42,7 @@ def transactions(ward: Ward) -> Iterator[Finding]:
         elif row.age is not None and row.age > limits.old_transaction:
             what = _("Session {pid} ({name}) has had a transaction open for {n:.0f} s.")
             yield warning("old_transaction", what.format(n=row.age, **who), remedy)
-        elif row.behind > _MANY_TRANSACTIONS:
+        elif row.behind > limits.snapshot_behind:
             what = _("Session {pid} ({name}) holds a snapshot {n:,} transactions old.")
             yield warning("old_transaction", what.format(n=row.behind, **who), remedy)
 

@@ -145,7 +145,13 @@ CHECKS: Final = (
         schema.other_indexes,
         ("index_missing", "index_invalid", "index_changed"),
     ),
-    Check("tables", G.SCHEMA, N.SCHEMA, schema.tables, ("table_missing", "table_changed")),
+    Check(
+        "tables",
+        G.SCHEMA,
+        N.SCHEMA,
+        schema.tables,
+        ("table_missing", "table_changed", "table_inherited"),
+    ),
     Check(
         "constraints",
         G.SCHEMA,

@@ -52,10 +52,23 @@ class Comparison:
         return Severity.NOTE if self._spelled_otherwise else Severity.ERROR
 
 
+_CHILDREN = text("""
+SELECT i.inhrelid::regclass::text, i.inhparent::regclass::text
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
+ WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind = 'r' ORDER BY 1
+""")
+
+
 def tables(ward: Ward) -> Iterator[Finding]:
-    """Tables and columns: there, kept through a crash, of their type."""
+    """Tables and columns: there, kept through a crash, of their type, and without offspring."""
     with ward.reading() as conn:
         found = Comparison(conn)
+        children = conn.execute(_CHILDREN, {"schema": SCHEMA}).all()
+    for child, parent in children:
+        what = _("{child} inherits from {parent}: no unique index of ours holds for its rows.")
+        remedy = _("Run: ALTER TABLE {child} NO INHERIT {parent}")
+        words = {"child": child, "parent": parent}
+        yield error("table_inherited", what.format(**words), remedy.format(**words))
     for kind in ("tables", "columns"):
         for name in found.missing(kind):
             yield error("table_missing", _("{name} is missing.").format(name=name), _restore())

@@ -25,6 +25,7 @@ class Limits:
     skew_error: float = 5.0
     old_transaction: float = 600.0
     idle_in_transaction: float = 60.0
+    snapshot_behind: int = 5_000_000
     lock_wait: float = 10.0
     free_connections: int = 12
     frozen_note: int = 500_000_000

@@ -51,6 +51,17 @@ def test_without_a_database_the_machine_is_still_examined(patient: Patient) -> N
         assert result.done is (result.check.needs is Needs.NOTHING)
 
 
+def test_an_embedded_server_that_cannot_start(tmp_path: Path) -> None:
+    data = tmp_path / "home" / "postgres" / "data"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("9\n")
+    report = examination.examine(Settings(home=tmp_path / "home"))
+    first = next(report.findings())
+    assert first.code == examination.UNREACHABLE
+    assert "PostgreSQL 9" in first.what
+    assert report.results[0].done
+
+
 def test_a_schema_of_another_release_is_not_picked_to_pieces(patient: Patient) -> None:
     patient.plant("UPDATE alembic_version SET version_num = 'from the future'")
     report = examination.examine(patient.settings)

@@ -175,6 +175,17 @@ def test_transactions_that_are_left_open(patient: Patient) -> None:
         thread.join()
 
 
+def test_snapshots_of_a_login_whose_sessions_are_hidden_from_us(patient: Patient) -> None:
+    short = replace(patient, limits=Limits(snapshot_behind=-1))
+    with patient.ground.server.superuser(patient.ground.name) as conn, conn.transaction():
+        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        conn.execute("SELECT 1")
+        (found,) = short.found("transactions")
+        assert found.code == "old_transaction"
+        assert f"Session {conn.info.backend_pid} " in found.what
+        assert patient.codes("transactions") == []
+
+
 def await_state(patient: Patient, pid: int, state: str) -> None:
     question = "SELECT state = %s FROM pg_stat_activity WHERE pid = %s"
     await_that(lambda: patient.ground.one(question, state, pid))
