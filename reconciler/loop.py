@@ -18,6 +18,7 @@ from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.evidence import Evidence
 from publisher.engine.job import JobId
 from publisher.engine.ledger import Conn, DatabaseTrouble
+from publisher.engine.points import Point, Probe, unwatched
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
 from publisher.engine.tally import Count, Tally
@@ -59,6 +60,7 @@ class Reconciler:
     tally: Tally = field(default_factory=Tally)
     poll: float = 1.0
     hands: int = 4
+    at: Probe = unwatched
     _swept_at: float = -math.inf
     _stop: Event = field(default_factory=Event)
     _held: dict[JobId, UUID] = field(default_factory=dict)
@@ -98,8 +100,10 @@ class Reconciler:
             self._held.clear()
         self.rescue.spools(conn, ledger.clock(conn))
         self._sweep(conn)
+        self.at(Point.BEFORE_DOUBTS)
         held = ledger.claim_doubts(conn, limit=self.hands, lease=_LEASE)
         self._held = {doubt.job_id: token for doubt, token in held}
+        self.at(Point.AFTER_DOUBTS)
         looks: list[tuple[Look, Future[tuple[Evidence, float]]]] = []
         for doubt, token in held:
             with self._one_of_many(conn, doubt, token):
@@ -109,8 +113,10 @@ class Reconciler:
         for at, future in looks:
             evidence, took = future.result()
             self.tally.count(Count.LOOKS, type(evidence).__name__)
+            self.at(Point.BEFORE_VERDICT)
             with self._one_of_many(conn, at.doubt, at.token):
                 record(conn, at, evidence, took, self.patience, self.told)
+            self.at(Point.AFTER_VERDICT)
         self._held.clear()
         return self._search(conn, pool) or bool(held)
 

@@ -1,6 +1,6 @@
-"""Moments at which a worker can be made to die, freeze or lose its connection.
+"""Moments at which a worker or a reconciler can be made to die, freeze or lose its connection.
 
-In production every point is a no-op; acceptance runs and tests hand the worker a function of
+In production every point is a no-op; acceptance runs and tests hand them a function of
 their own. The names are those of the catalogue of crash points in the docs.
 """
 
@@ -11,7 +11,10 @@ from enum import StrEnum
 
 
 class Point(StrEnum):
-    """Where the worker is. ``before``/``after`` are about the statement or call named."""
+    """Where the process is: a worker, or, at doubts and verdicts, a reconciler.
+
+    ``before``/``after`` are about the statement or call named.
+    """
 
     BEFORE_CLAIM = "before claim"
     AFTER_CLAIM = "after claim"
@@ -30,10 +33,14 @@ class Point(StrEnum):
     AFTER_SETTLE = "after settle"
     BEFORE_RESCUE = "before rescue"
     AFTER_RESCUE = "after rescue"
+    BEFORE_DOUBTS = "before doubts"
+    AFTER_DOUBTS = "after doubts"
+    BEFORE_VERDICT = "before verdict"
+    AFTER_VERDICT = "after verdict"
 
 
 Probe = Callable[[Point], None]
 
 
 def unwatched(point: Point) -> None:
-    """The probe of every worker outside a rehearsal."""
+    """The probe of every process outside a rehearsal."""

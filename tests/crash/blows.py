@@ -31,6 +31,8 @@ class Blow(StrEnum):
     """Immediate stop of PostgreSQL, and start: whoever holds the strings does it."""
 
 
+PEOPLE = "p"
+"""What the names of people who settle doubts begin with."""
 SIGNALS = {Blow.KILL: signal.SIGKILL, Blow.FREEZE: signal.SIGSTOP, Blow.TERM: signal.SIGTERM}
 
 
@@ -38,7 +40,7 @@ SIGNALS = {Blow.KILL: signal.SIGKILL, Blow.FREEZE: signal.SIGSTOP, Blow.TERM: si
 class Rule:
     """The ``nth`` time ``worker`` is at ``place``: ``blow``. ``when``: before or after it.
 
-    ``worker`` empty: whoever comes there.
+    ``worker`` empty: whoever comes there, but people.
     """
 
     worker: str
@@ -51,7 +53,9 @@ class Rule:
 
     def strikes(self, worker: str, place: str, when: str) -> bool:
         """Count one visit; whether it is the rule's turn."""
-        if self.worker not in ("", worker) or (self.place, self.when) != (place, when):
+        if self.worker != worker and (self.worker or worker.startswith(PEOPLE)):
+            return False
+        if (self.place, self.when) != (place, when):
             return False
         self.seen += 1
         return self.seen == self.nth

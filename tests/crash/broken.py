@@ -13,7 +13,7 @@ from typing import Any
 
 from publisher.engine.points import Point
 from publisher.sandbox.behaviours import Behaviour
-from tests.crash import patches
+from tests.crash import patches, patches_of_doubt
 from tests.crash.blows import Blow
 from tests.crash.catalogue import Hit
 from tests.crash.schedule import PostPlan, Schedule
@@ -22,6 +22,7 @@ from tests.crash.watch import Fault
 TRIES = 8
 """Schedules within which a variant must be caught."""
 
+_ACTS_EACH = 6
 _NO_PROMISE = "DROP INDEX attempts_promise"
 _NO_TRIGGER = "DROP TRIGGER jobs_moved ON jobs"
 
@@ -40,6 +41,14 @@ class Variant:
     """The page's listing shows nothing new, so that no look makes up for the fault."""
     frozen_for: str = "ended"
     edits: int = 0
+    reconcilers: int = 0
+    acts: tuple[str, ...] = ()
+    """What people do about doubts: at once, or when all is quiet (``late``)."""
+    late: bool = False
+    then: Behaviour | None = None
+    platform: str = ""
+    """Another than Facebook."""
+    keys: str = ""
     guards: list[str] = field(default_factory=list)
 
     def aim(self, name: str, seed: int) -> Schedule:
@@ -47,7 +56,8 @@ class Variant:
         treated = self.behaviours or (None,)
         posts = tuple(
             PostPlan(
-                number, number % 3, "text", behaviour=treated[number % len(treated)],
+                number, 3 if self.platform else number % 3, "text",
+                behaviour=treated[number % len(treated)], then=self.then,
                 seconds=self.seconds, in_reserve=number > 8,
             )
             for number in range(1, 13)
@@ -57,6 +67,10 @@ class Variant:
             concurrency=2, posts=posts, listens=bool(seed % 2), edits=self.edits,
             listing=Behaviour.LISTING_DELAYED if self.is_blind else None, listing_seconds=60.0,
             variant=name, companions=self.companions, frozen_for=self.frozen_for,
+            reconcilers=self.reconcilers, acts=self.acts,
+            settlers=_ACTS_EACH if self.acts and not self.late else 0,
+            late_settlers=_ACTS_EACH if self.late else 0,
+            others=(self.platform,) if self.platform else (), keys=self.keys,
         )  # fmt: skip
 
 
@@ -122,5 +136,35 @@ VARIANTS: dict[str, Variant] = {
     ),
     "nobody rescues a claim": Variant(
         "lost", patches.nobody_rescues_a_claim, (_at(Point.AFTER_CLAIM, Fault.KILL),)
+    ),
+    "reconciler trusts absence": Variant(
+        "duplicate", patches_of_doubt.reconciler_trusts_absence,
+        behaviours=(Behaviour.LOSE_ANSWER,), is_blind=True, reconcilers=1,
+    ),
+    "strict matching used for absence": Variant(
+        "duplicate", patches_of_doubt.strict_matching_for_absence,
+        behaviours=(Behaviour.LOSE_ANSWER,), reconcilers=1, platform="mastodon", keys="ignored",
+    ),
+    "resend without proof the old process is gone": Variant(
+        "duplicate", patches_of_doubt.resend_without_a_proof,
+        (_at(Point.AFTER_START, Fault.FREEZE),), frozen_for="decided",
+        acts=("absent, send now",),
+    ),
+    "resend before the horizon": Variant(
+        "duplicate", patches_of_doubt.horizon_not_waited_for,
+        behaviours=(Behaviour.ACCEPT_LATE,), seconds=1.8, acts=("absent, send now",),
+    ),
+    "a verdict of an old look applied to a new attempt": Variant(
+        "duplicate", patches_of_doubt.old_look_believed, behaviours=(Behaviour.DROP,),
+        then=Behaviour.LOSE_ANSWER, is_blind=True, reconcilers=1, acts=("from memory",), late=True,
+        guards=[_NO_TRIGGER],
+    ),
+    "a doubt that nobody is told of": Variant(
+        "unreported", patches_of_doubt.nobody_is_told, behaviours=(Behaviour.DROP,), reconcilers=1,
+    ),
+    "a new time for a post that is unknown": Variant(
+        "duplicate", patches_of_doubt.new_time_for_an_unknown,
+        behaviours=(Behaviour.LOSE_ANSWER,), is_blind=True, acts=("drop",),
+        guards=[_NO_PROMISE, _NO_TRIGGER],
     ),
 }  # fmt: skip

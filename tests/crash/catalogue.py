@@ -19,7 +19,7 @@ from tests.crash.wire_relay import PLACES
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hit:
-    """One thing done at one place. ``layer``: worker, database or wire.
+    """One thing done at one place. ``layer``: worker, reconciler, database, wire or people.
 
     ``when``: before or after a statement; ``at`` elsewhere.
     """
@@ -28,6 +28,13 @@ class Hit:
     place: str
     when: str
     fault: str
+
+    @property
+    def is_reconcilers(self) -> bool:
+        """Whether only a reconciler comes there."""
+        return self.layer == "reconciler" or (
+            self.layer == "database" and self.place.startswith(("doubts", "look again", "verdict"))
+        )
 
     @property
     def point(self) -> tuple[str, str, str]:
@@ -41,10 +48,16 @@ _COORDINATORS = (
     Point.BEFORE_BEGIN, Point.AFTER_BEGIN, Point.AFTER_SPOOL_OPEN, Point.BEFORE_SETTLE,
     Point.AFTER_SETTLE, Point.BEFORE_RESCUE, Point.AFTER_RESCUE,
 )  # fmt: skip
+_WORKERS = tuple(p for p in Point if "doubts" not in p and "verdict" not in p)
 _EDITED = (
     Point.BEFORE_CLAIM, Point.AFTER_CLAIM, Point.BEFORE_STEP, Point.AFTER_STEP,
     Point.BEFORE_BEGIN, Point.AFTER_BEGIN, Point.BEFORE_START, Point.AFTER_START,
     Point.AFTER_PUBLISH, Point.BEFORE_SETTLE,
+)  # fmt: skip
+
+_RECONCILERS = (
+    Point.BEFORE_DOUBTS, Point.AFTER_DOUBTS, Place.PAGE_READ, Place.MATCHED,
+    Point.BEFORE_VERDICT, Point.AFTER_VERDICT,
 )  # fmt: skip
 
 _MAIN_STATEMENTS = (
@@ -64,12 +77,19 @@ _MAIN_BLOWS = (
     ("before", Blow.HOLD_AND_CUT), ("before", Blow.RESTART), ("after", Blow.RESTART),
 )  # fmt: skip
 _SMALL_BLOWS = (("before", Blow.CUT), ("after", Blow.CUT), ("after", Blow.KILL))
+_LOOKING = ("doubts", "doubts commit", "look again")
+_JUDGING = ("verdict bind", "verdict commit")
+_JUDGING_BLOWS = (
+    ("before", Blow.CUT), ("after", Blow.CUT), ("before", Blow.KILL), ("after", Blow.KILL),
+    ("before", Blow.FREEZE), ("after", Blow.FREEZE), ("after", Blow.TERMINATE),
+    ("before", Blow.HOLD_AND_CUT), ("after", Blow.RESTART),
+)  # fmt: skip
 _SCHEDULING = ("enqueue", "enqueue commit")
 _AWAY_AT = (("claim read commit", "after"), ("begin", "after"), ("settle", "before"))
 
 
 def _worker() -> list[Hit]:
-    points = [Hit("worker", str(p), "at", str(f)) for p, f in product(Point, _DEADLY)]
+    points = [Hit("worker", str(p), "at", str(f)) for p, f in product(_WORKERS, _DEADLY)]
     points += [Hit("worker", str(p), "at", str(Fault.TERMINATE)) for p in _COORDINATORS]
     points += [Hit("worker", str(p), "at", str(Fault.EDIT)) for p in _EDITED]
     between = (Place.SPOOL_UNSYNCED, Place.UNCLASSIFIED, Place.SPOOL_COMPACTED)
@@ -81,6 +101,27 @@ def _worker() -> list[Hit]:
         Hit("worker", str(Place.SPOOL_WRITE), "at", str(Fault.DISK_FULL)),
     ]
     return points
+
+
+def _reconciler() -> list[Hit]:
+    """What strikes reconcilers in their own process, and their statements on the wire."""
+    strikes = (Fault.KILL, Fault.FREEZE, Fault.TERM)
+    hits = [Hit("reconciler", str(p), "at", str(f)) for p, f in product(_RECONCILERS, strikes)]
+    hits += [
+        Hit("database", place, when, str(blow))
+        for place, (when, blow) in product(_LOOKING, _SMALL_BLOWS)
+    ]
+    hits += [
+        Hit("database", place, when, str(blow))
+        for place, (when, blow) in product(_JUDGING, _JUDGING_BLOWS)
+    ]
+    return hits
+
+
+def _people() -> list[Hit]:
+    """A person's verdict that is lost on its way, and one whose answer is."""
+    ways = (("before", Blow.CUT), ("after", Blow.CUT), ("after", Blow.KILL))
+    return [Hit("people", "verdict commit", when, str(blow)) for when, blow in ways]
 
 
 def _database() -> list[Hit]:
@@ -113,7 +154,7 @@ def _wire() -> list[Hit]:
     return hits
 
 
-HITS: tuple[Hit, ...] = (*_worker(), *_database(), *_wire())
+HITS: tuple[Hit, ...] = (*_worker(), *_database(), *_wire(), *_reconciler(), *_people())
 POINTS = frozenset(hit.point for hit in HITS)
 """Every place where something must have struck at least once."""
 
@@ -122,6 +163,10 @@ BEHAVIOURS: tuple[Behaviour, ...] = tuple(b for b in Behaviour if b not in UNUSU
 LISTINGS = (Behaviour.LISTING_DELAYED, Behaviour.LISTING_GAP)
 HOLD_CONNECTIONS = "hold-connections"
 """The platform accepts connections and reads nothing: nothing ever answers."""
+FALSE_KEYS = ("ignored", "late", "replay-500")
+"""What a server may make of a key that it says makes a repeat safe."""
+OTHER_WAYS = (HOLD_CONNECTIONS, *(f"key {way}" for way in FALSE_KEYS))
+"""Ways of the platform besides its behaviours."""
 
 
 def shuffled() -> tuple[Hit, ...]:

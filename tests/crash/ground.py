@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 from publisher.config import Settings
 from publisher.engine.content import Media, Post
 from publisher.vault import Vault
+from tests.crash.receiver import SECRET
 from tests.crash.schedule import PostPlan, Schedule
 from tests.crash.verdict import Approved
 from tests.postgres import Postgres
@@ -24,6 +25,9 @@ PICTURE = base64.b64decode(
 )
 """A PNG of one pixel."""
 _PICTURE_SHA256 = hashlib.sha256(PICTURE)
+
+ALERTED = "alerts"
+"""The channel that is told when a person is needed."""
 
 Row = dict[str, Any]
 
@@ -63,12 +67,19 @@ class Ground:
         if self._conn is not None:
             self._conn.close()
 
-    def add_pages(self, schedule: Schedule, pages: list[dict[str, str]]) -> None:
-        """Connect the pages, and write down what is approved for them."""
+    def add_pages(self, schedule: Schedule, pages: list[dict[str, str]], *, alerted: str) -> None:
+        """Connect the pages, and write down what is approved for them.
+
+        ``alerted``: address of who is told when a person is needed.
+        """
         (deployment,) = self.sql("SELECT id::text FROM deployment")
+        receiver = {
+            "platform": "webhook", "name": ALERTED, "id": ALERTED, "base_url": alerted,
+            "token": SECRET,
+        }  # fmt: skip
         vault = Vault.from_settings(self.settings, deployment["id"])
         channels = []
-        for page in pages:
+        for page in [*pages, receiver]:
             (row,) = self.sql(
                 "INSERT INTO channels (platform, name, remote_id, base_url, trusted)"
                 " VALUES (%s, %s, %s, nullif(%s, ''), true) RETURNING id",
@@ -161,10 +172,37 @@ class Ground:
     def moves(self) -> str:
         """A number that changes with every claim, begin and end."""
         (row,) = self.sql(
-            "SELECT sum(claims) AS claims, sum(attempts) AS attempts, count(settled_at) AS ended"
-            " FROM jobs"
+            "SELECT sum(claims) AS claims, sum(attempts) AS attempts, count(settled_at) AS ended,"
+            " (SELECT sum(looks) FROM doubts) AS looks FROM jobs"
         )
-        return f"{row['claims']} {row['attempts']} {row['ended']}"
+        return " ".join(map(str, row.values()))
+
+    def hasten_looks(self, but: list[str], *, since: float) -> int:
+        """Let pauses between looks be over, ``but`` on these platforms; how many are to come.
+
+        ``since``: for doubts that are so many seconds old.
+        """
+        self.sql(
+            "UPDATE doubts SET next_look_at = clock_timestamp() WHERE job_id IN (SELECT d.job_id"
+            " FROM doubts d JOIN jobs j ON j.id = d.job_id JOIN channels ch ON ch.id = j.channel_id"
+            " WHERE d.next_look_at > clock_timestamp() AND ch.platform <> ALL(%s)"
+            " AND d.since < clock_timestamp() - make_interval(secs => %s)"
+            " FOR UPDATE OF d SKIP LOCKED)",
+            but,
+            since,
+        )
+        (left,) = self.sql("SELECT count(*) AS doubts FROM doubts WHERE next_look_at IS NOT NULL")
+        return int(left["doubts"])
+
+    def untold(self) -> int:
+        """How many doubts that a person is asked about were raised with nobody."""
+        (row,) = self.sql(
+            "SELECT count(*) AS doubts FROM doubts d JOIN jobs j ON j.id = d.job_id"
+            " WHERE d.asked_at IS NOT NULL AND j.kind = 'post' AND NOT EXISTS ("
+            "SELECT FROM job_events e WHERE e.job_id = d.job_id AND e.event = 'alert'"
+            " AND e.detail ->> 'incident' = 'doubt' AND e.at >= d.since)"
+        )
+        return int(row["doubts"])
 
     def jobs_of(self, pid: int) -> list[int]:
         """The jobs a worker holds."""
@@ -175,10 +213,11 @@ class Ground:
         )
         return [row["id"] for row in rows]
 
-    def still_open(self, jobs: list[int]) -> bool:
+    def still_open(self, jobs: list[int], *, or_in_doubt: bool = False) -> bool:
         """Whether one of these is still due or under way."""
+        standing = f"{_OPEN} OR state = 'unknown'" if or_in_doubt else _OPEN
         (row,) = self.sql(
-            f"SELECT count(*) AS jobs FROM jobs WHERE id = ANY(%s) AND ({_OPEN})", jobs
+            f"SELECT count(*) AS jobs FROM jobs WHERE id = ANY(%s) AND ({standing})", jobs
         )
         return bool(row["jobs"])
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from publisher.sandbox.process import SandboxProcess
 from tests.crash.forge import Forge
+from tests.crash.receiver import Receiver
 from tests.crash.relay import Relay
 from tests.crash.server import Server
 from tests.postgres import ServerName, new_folder
@@ -30,6 +31,7 @@ class Lane:
         self.server = server
         self.forge = forge
         self.folder = folder
+        self.receiver = stack.enter_context(Receiver.running())
         self._platform = ExitStack()
         self._used = 0
         self._pages = 0

@@ -19,10 +19,15 @@ _TIMES = {
     "drain_seconds": 1.0,
     "retry_first_seconds": 0.1,
     "retry_max_seconds": 0.4,
+    "look_first_seconds": 0.3,
+    "look_max_seconds": 1.6,
 }
 _NEVER_STRETCHED = frozenset({
     "poll_seconds", "settling_seconds", "retry_first_seconds", "retry_max_seconds",
+    "look_first_seconds", "look_max_seconds",
 })  # fmt: skip
+LOOK_LEASE = 2.0
+"""Seconds a doubt is held for one look."""
 _CALM = 8.0
 _SLOWEST = 4.0
 _READY_PER_CORE = 4.0

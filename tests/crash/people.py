@@ -22,8 +22,14 @@ from publisher.engine.errors import PublisherError
 from publisher.engine.job import JobId, NewJob
 
 EDITED = " (edited)"
-_OPEN = "SELECT id, state FROM jobs WHERE state IN ('claimed', 'sending', 'scheduled') ORDER BY id"
-_FAILED = "SELECT id, state FROM jobs WHERE state IN ('failed', 'cancelled') ORDER BY id"
+_OPEN = (
+    "SELECT id, state FROM jobs WHERE kind = 'post'"
+    " AND state IN ('claimed', 'sending', 'scheduled') ORDER BY id"
+)
+_FAILED = (
+    "SELECT id, state FROM jobs WHERE kind = 'post'"
+    " AND state IN ('failed', 'cancelled') ORDER BY id"
+)
 
 
 def schedule(name: str, order: dict[str, Any], _events: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import selectors
 import signal
 import time
@@ -20,12 +21,13 @@ from publisher.config import Settings
 from publisher.sandbox import log as sandbox_log
 from publisher.sandbox.behaviours import Behaviour
 from tests.crash import verdict as judging
+from tests.crash.blows import PEOPLE
 from tests.crash.broken import VARIANTS
 from tests.crash.catalogue import HOLD_CONNECTIONS, Hit
 from tests.crash.forge import Event
 from tests.crash.ground import Ground
 from tests.crash.lane import Lane
-from tests.crash.schedule import Schedule, with_victims
+from tests.crash.schedule import OTHERS, Schedule, with_victims
 from tests.crash.staff import Staff
 from tests.crash.verdict import Verdict, Witnessed
 
@@ -36,6 +38,9 @@ _BROKEN_STANDSTILL = 8.0
 _ENDS_WITHIN = 60.0
 _AT_MOST = 600.0
 _HASTE_SECONDS = 0.2
+_LANDED_SECONDS = 1.4
+"""What was accepted late is on its page by then."""
+_MARGIN_SECONDS = 0.3
 _BROKEN_LINES = frozenset({
     "move.broke", "job.parked", "clock.parted", "progress.refused", "transport.broke",
     "prepare.broke", "publish.broke", "look.broke", "step.broke", "spool.damaged",
@@ -55,6 +60,8 @@ class Result:
     fired: list[Hit] = field(default_factory=list)
     behaviours: Counter[str] = field(default_factory=Counter)
     edits: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    """What people decided about doubts, with ``done`` or ``refused``."""
     seconds: float = 0.0
     log: str = ""
     variant: str | None = None
@@ -71,11 +78,14 @@ class Run:
     def __init__(self, lane: Lane, schedule: Schedule, ground: Ground, home: Path) -> None:
         self.lane, self.schedule, self.ground, self.home = lane, schedule, ground, home
         self.staff = Staff(lane, schedule, ground, home)
-        self.seen = Witnessed(is_compacted=schedule.compact_bytes is not None)
+        self.seen = Witnessed(
+            is_compacted=schedule.compact_bytes is not None, false_keys=bool(schedule.keys)
+        )
         self.result = Result(schedule.seed, Verdict(), variant=schedule.variant)
         self._hastened = 0.0
         self._reserve = 1
         self._is_healed = False
+        self._all_landed_at = math.inf
 
     def go(self) -> Result:
         """Run it."""
@@ -100,26 +110,37 @@ class Run:
     def _set_up(self) -> None:
         schedule, control = self.schedule, self.lane.sandbox.control
         pages = self.lane.new_pages(schedule.pages, schedule.others)
-        self.ground.add_pages(schedule, pages)
+        alerted = self.lane.receiver.url(self.home.name)
+        self.ground.add_pages(schedule, pages, alerted=alerted)
         if schedule.variant is not None:
             self.ground.break_guards(VARIANTS[schedule.variant].guards)
-        for plan in schedule.posts:
-            if plan.behaviour is Behaviour.REFUSE_DUPLICATE:
-                control.foreign_post(pages[plan.page]["id"], plan.text(schedule.seed))
-        if schedule.reset_unread:
-            control.behave(Behaviour.RESET_UNREAD, page=pages[0]["id"], endpoint="feed", after=1)
-        if schedule.listing is not None:
-            for page in pages:
-                control.behave(
-                    schedule.listing, page=page["id"], endpoint="list", times=None,
-                    seconds=schedule.listing_seconds,
-                )  # fmt: skip
+        self._arrange(pages)
         self._enqueue()
         if schedule.holds_connections:
             control.hold_connections(2.0)
             self.result.behaviours[HOLD_CONNECTIONS] += 1
         if schedule.edits:
             self.staff.fork_editor()
+        if schedule.settlers:
+            self.staff.fork_settler(schedule.settlers, waits=_CHAOS_SECONDS)
+
+    def _arrange(self, pages: list[dict[str, str]]) -> None:
+        """Tell the platforms how to behave, as far as no text of a post does."""
+        schedule, control = self.schedule, self.lane.sandbox.control
+        for plan in schedule.posts:
+            if plan.behaviour is Behaviour.REFUSE_DUPLICATE:
+                control.foreign_post(pages[plan.page]["id"], plan.text(schedule.seed))
+        if schedule.reset_unread:
+            control.behave(Behaviour.RESET_UNREAD, page=pages[0]["id"], endpoint="feed", after=1)
+        for page in pages:
+            if schedule.keys and page["platform"] == "mastodon":
+                control.mastodon(page["id"], keys=schedule.keys)
+                self.result.behaviours[f"key {schedule.keys}"] += 1
+            if schedule.listing is not None:
+                control.behave(
+                    schedule.listing, page=page["id"], endpoint="list", times=None,
+                    seconds=schedule.listing_seconds,
+                )  # fmt: skip
 
     def _enqueue(self) -> None:
         """Add the posts, again and again while whoever does it is killed over it."""
@@ -166,28 +187,65 @@ class Run:
         final = staff.fork("final", [], is_calm=not is_broken)
         # A broken variant is left to itself until it has done what it does.
         self._until(lambda: final in staff.ready and (not is_broken or self._is_done()))
-        staff.signal_all(signal.SIGTERM, but=final)
+        if is_broken:
+            self._until(lambda: not any(name[0] == PEOPLE for name in staff.alive.values()))
+        kept, looker = {final}, None
+        if self.schedule.reconcilers:
+            looker = staff.fork_reconciler("rf", [])
+            kept.add(looker)
+        staff.signal_all(signal.SIGTERM, but=kept)
         try:
-            self._until(lambda: [*staff.alive] == [final], within=_ENDS_WITHIN)
+            self._until(lambda: {*staff.alive} == kept, within=_ENDS_WITHIN)
         except TimeoutError:
             self.result.problems.append(f"did not end when told to: {staff.alive}")
-            staff.signal_all(signal.SIGUSR1, but=final)
+            staff.signal_all(signal.SIGUSR1, but=kept)
             self._take(self._events(1.0))
-            staff.signal_all(signal.SIGKILL, but=final)
-            self._until(lambda: [*staff.alive] == [final])
+            staff.signal_all(signal.SIGKILL, but=kept)
+            self._until(lambda: {*staff.alive} == kept)
         self._until(lambda: self._is_done() and self.ground.spools() == 1)
+        horizon = Settings(**staff.settings()).horizon
+        self._all_landed_at = time.monotonic() + horizon + _MARGIN_SECONDS
+        if self.schedule.reconcilers:
+            self._await_looks()
+        if self.schedule.late_settlers:
+            settler = staff.fork_settler(self.schedule.late_settlers, waits=0.3)
+            self._until(lambda: settler not in staff.alive)
+            self._await_looks()
         staff.signal_all(signal.SIGTERM)
         self._until(lambda: not staff.alive)
         if staff.ended[final] != 0:
             self.result.problems.append(f"the last worker ended with {staff.ended[final]}")
+        if looker is not None and staff.ended[looker] != 0:
+            self.result.problems.append(f"the last reconciler ended with {staff.ended[looker]}")
         self._until(lambda: not sandbox_log.read(self.lane.sandbox.log).promised)
+
+    def _await_looks(self) -> None:
+        """Let the reconciler look until it has found it, or asks a person, and all else be done.
+
+        Whoever began a send is gone by now, and what they wrote lands within the horizon: where
+        absence or a repeat is at stake, the rest of the looks is of use only then.
+        """
+
+        def is_over() -> bool:
+            has_all_landed = time.monotonic() > self._all_landed_at
+            but = [] if has_all_landed else [*OTHERS]
+            if self.schedule.variant and not has_all_landed:
+                but.append("facebook_pages")  # some of them show themselves only then
+            left = self.ground.hasten_looks(but, since=_LANDED_SECONDS)
+            return not left and not self.ground.untold() and self._is_done()
+
+        self._until(is_over)
 
     def _judge(self) -> None:
         journal = {name: self.ground.sql(query) for name, query in judging.JOURNAL.items()}
         audits = {name: self.ground.sql(query) for name, query in judging.AUDITS.items()}
         log = sandbox_log.read(self.lane.sandbox.log)
         result = self.result
+        receiver, path = self.lane.receiver, self.home.name
+        self.seen.told = receiver.told(path) if self.schedule.reconcilers else None
         result.verdict = judging.judge(self.ground.approved, journal, audits, log, self.seen)
+        changed = receiver.changed(path)
+        result.verdict.audits += [f"an event came with another body: {event}" for event in changed]
         pages = {one.page for one in self.ground.approved}
         result.behaviours.update(r.behaviour for r in log.requests if r.page in pages)
         result.problems += self._broken_lines()
@@ -213,11 +271,18 @@ class Run:
     def _take(self, events: list[Event]) -> None:
         for event in events:
             if "fired" in event:
-                hit = Hit(event["layer"], event["place"], event.get("when", "at"), event["fired"])
+                is_persons = str(event.get("worker", "")).startswith(PEOPLE)
+                layer = "people" if is_persons else event["layer"]
+                hit = Hit(layer, event["place"], event.get("when", "at"), event["fired"])
                 self.result.fired.append(hit)
                 self.staff.fired(hit, event.get("pid") or 0)
             elif "broke" in event and not any(word in event["trace"] for word in _AWAY):
                 self.result.problems.append(f"{event['broke']} broke: {event['trace'][-900:]}")
+            elif "settled" in event:
+                if "breach" in event:
+                    self.result.problems.append(f"verdict: {event['breach']}")
+                said = event.get("refused", "done")
+                self.result.verdicts[f"{event['settled']}: {said}"] += 1
             elif "edited" in event:
                 said = "refused" if "refused" in event else "done"
                 self.result.edits[f"{event['edited']} {said}"] += 1

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from publisher.engine.points import Point
 from publisher.sandbox.behaviours import Behaviour
-from tests.crash.catalogue import BEHAVIOURS, LISTINGS, Hit, shuffled
+from tests.crash.catalogue import BEHAVIOURS, FALSE_KEYS, LISTINGS, Hit, shuffled
 from tests.crash.watch import Fault, Place
 
 HITS_EACH = 6
 BEHAVIOURS_EACH = 3
 _SECONDS: dict[Behaviour, tuple[float, float]] = {
     Behaviour.ANSWER_SLOWLY: (0.3, 3.0),
-    Behaviour.ACCEPT_LATE: (0.2, 2.5),
+    # Within the horizon: what comes after it is nobody's promise.
+    Behaviour.ACCEPT_LATE: (0.2, 1.2),
     Behaviour.ACCEPT_AND_LIMIT: (1.0, 1.0),
     Behaviour.ACCEPT_AND_HANG: (4.0, 4.0),
     Behaviour.ENDLESS_BODY: (4.0, 4.0),
@@ -30,6 +31,12 @@ _ANYWHERE = tuple(
     b for b in BEHAVIOURS
     if b not in LISTINGS and b not in {Behaviour.REFUSE_DUPLICATE, Behaviour.REFUSE_TOKEN}
 )  # fmt: skip
+_KEYS = ("", "", *FALSE_KEYS)
+_LOST = (
+    Behaviour.LOSE_ANSWER, Behaviour.ACCEPT_AND_RESET, Behaviour.HALF_ANSWER,
+    Behaviour.GARBAGE_ANSWER, Behaviour.ACCEPT_AND_500, Behaviour.ACCEPT_AND_502,
+)  # fmt: skip
+"""On the page, and nobody was told: what the reconciler is for."""
 _LOOKED_AT = ("listing: ", "look", "bound elsewhere", "earlier attempts", "rest")
 _WITH_PHOTOS = ("upload: ", "step", "progress", "hands")
 _AFTER_DEATHS = (
@@ -56,6 +63,10 @@ class PostPlan:
     seconds: float | None = None
     refused_first: bool = False
     in_reserve: bool = False
+    times: int = 1
+    """How many of its publish calls are treated so."""
+    then: Behaviour | None = None
+    """How the call after those is treated."""
 
     def text(self, seed: int) -> str:
         """What is approved: a mark that nothing else holds, and what the sandbox is to do."""
@@ -64,7 +75,9 @@ class PostPlan:
             text += f" #sandbox:{Behaviour.REFUSE_LIMITED}=1*1"
         if self.behaviour is not None and self.behaviour not in LISTINGS:
             seconds = "" if self.seconds is None else f"={self.seconds:.2f}"
-            text += f" #sandbox:{self.behaviour}{seconds}*1"
+            text += f" #sandbox:{self.behaviour}{seconds}*{self.times}"
+        if self.then is not None:
+            text += f" #sandbox:{self.then}*1"
         return text
 
 
@@ -90,7 +103,17 @@ class Schedule:
     listing_seconds: float = 2.0
     kills_frozen: bool = False
     frozen_for: str = ""
-    """``moment`` (half a second), ``taken`` or ``ended`` (its jobs); empty: as it comes."""
+    """``moment`` (half a second); ``taken``, ``ended`` or ``decided``: its jobs, the last without
+    a doubt; empty: as it comes."""
+    reconcilers: int = 0
+    settlers: int = 0
+    """Acts of a person who settles doubts meanwhile."""
+    late_settlers: int = 0
+    """Acts of another, when the reconciler has looked at everything."""
+    acts: tuple[str, ...] = ()
+    """What these people choose from; empty: everything they may do."""
+    keys: str = ""
+    """What an ``Idempotency-Key`` does on the Mastodon server, where it is not as it should."""
     others: tuple[str, ...] = ()
     """Other platforms, with an account each."""
     companions: tuple[Hit, ...] = ()
@@ -124,6 +147,7 @@ def scheduled(seed: int) -> Schedule:
         concurrency=rng.choice((1, 2, 4)),
         posts=_posts(rng, pages, hits, behaviours, others),
         others=others,
+        keys=rng.choice(_KEYS),
         listens=rng.random() < 0.5,
         compact_bytes=400 if _needs(hits, (Place.SPOOL_COMPACTED,)) or rng.random() < 0.2 else None,
         edits=rng.choice((0, 2, 5)),
@@ -132,6 +156,9 @@ def scheduled(seed: int) -> Schedule:
         listing=listing,
         listing_seconds=rng.uniform(*_SECONDS[Behaviour.LISTING_DELAYED]),
         kills_frozen=rng.random() < 0.25,
+        reconcilers=rng.choice((1, 1, 2)),
+        settlers=8 if _is_peoples(hits) else rng.choice((0, 0, 3, 6)),
+        late_settlers=rng.choice((0, 0, 3, 6)),
     )
 
 
@@ -148,6 +175,10 @@ def with_victims(schedule: Schedule) -> Schedule:
 
 def _needs(hits: tuple[Hit, ...], words: tuple[str, ...]) -> bool:
     return any(word in hit.place for hit in hits for word in words)
+
+
+def _is_peoples(hits: tuple[Hit, ...]) -> bool:
+    return any(hit.layer == "people" for hit in hits)
 
 
 def _posts(
@@ -179,8 +210,16 @@ def _posts(
         add("text", page)
         add("text", page, behaviour=behaviour, seconds=seconds)
         add("text", page, refused_first=True)
+        add("text", page, behaviour=rng.choice(_LOST))
         add("text", page, in_reserve=True)
+    doubtful = any(hit.is_reconcilers for hit in hits)
+    add("text", behaviour=rng.choice(_LOST))
+    add("text", behaviour=Behaviour.DROP, times=2)
+    if _is_peoples(hits):
+        for _ in range(3):
+            add("text", behaviour=Behaviour.DROP, times=2)
     for number in range(20):
         refused = with_looks and number % 2 == 0
-        add(rng.choice(kinds), refused_first=refused, in_reserve=True)
+        lost = rng.choice(_LOST) if doubtful and number % 4 == 1 else None
+        add(rng.choice(kinds), refused_first=refused, behaviour=lost, in_reserve=True)
     return tuple(plans)

@@ -1,4 +1,4 @@
-"""The workers of one schedule: who is alive, who is frozen, and what is still to strike whom."""
+"""The processes of one schedule: who is alive, who is frozen, and what is still to strike whom."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from publisher.sandbox.pages import APPLICATION
-from tests.crash.blows import Blow, Rule
+from tests.crash.blows import PEOPLE, Blow, Rule
 from tests.crash.catalogue import Hit
 from tests.crash.forge import Event
-from tests.crash.ground import Ground
+from tests.crash.ground import ALERTED, Ground
 from tests.crash.lane import Lane
-from tests.crash.pace import calm_times, pace, times
+from tests.crash.pace import LOOK_LEASE, calm_times, pace, times
 from tests.crash.schedule import Schedule
 from tests.crash.watch import Fault, Place
 
@@ -33,6 +34,8 @@ _FROZEN_AT_MOST = 6.0
 _SLOW_SECONDS = 0.5
 _CROWD = 8
 _FORKS = 30
+_RECONCILERS = 3
+"""At most so many at once, whoever is frozen among them."""
 
 
 @dataclass
@@ -51,12 +54,17 @@ class Staff:
         self._lane, self._schedule, self._ground, self._home = lane, schedule, ground, home
         self._rng = schedule.rng
         self.pace = pace()
-        self._pending = deque(h for h in schedule.hits if not h.place.startswith("enqueue"))
+        hits = [h for h in schedule.hits if not h.place.startswith("enqueue")]
+        self._pending = deque(h for h in hits if not h.is_reconcilers and h.layer != "people")
+        self._for_reconcilers = deque(h for h in hits if h.is_reconcilers)
+        self._for_people = deque(h for h in hits if h.layer == "people")
         self._waited_for: set[Hit] = set()
         self._twice: set[int] = set()
         self._frozen: dict[int, _Frozen] = {}
         self._forks = 0
         self._last_fork = 0.0
+        self._reconcilers = self._settlers = 0
+        self._last_reconciler = 0.0
         self.alive: dict[int, str] = {}
         self.ended: dict[int, int] = {}
         """Exit codes, or minus the signal, of those that have ended."""
@@ -66,7 +74,7 @@ class Staff:
     @property
     def is_struck(self) -> bool:
         """Everything that was to strike has, and nobody is frozen."""
-        return not self._pending and not self._waited_for and not self._frozen
+        return not (self._pending or self._for_reconcilers or self._waited_for or self._frozen)
 
     @property
     def is_waiting(self) -> bool:
@@ -81,6 +89,58 @@ class Staff:
         wanted = (len(awake) < self._schedule.workers or is_slow) if self._pending else not awake
         if wanted and len(working) < _CROWD and self._forks < _FORKS:
             self._next_worker()
+        self._fill_reconcilers()
+
+    def _fill_reconcilers(self) -> None:
+        working = [pid for pid, name in self.alive.items() if name[0] == "r"]
+        awake = [pid for pid in working if pid not in self._frozen]
+        is_slow = time.monotonic() - self._last_reconciler > _SLOW_SECONDS
+        wanted = len(awake) < self._schedule.reconcilers or (self._for_reconcilers and is_slow)
+        if wanted and len(working) < _RECONCILERS and self._reconcilers < _FORKS:
+            self._reconcilers += 1
+            self._last_reconciler = time.monotonic()
+            name, strikes = f"r{self._reconcilers}", []
+            if self._for_reconcilers and self._schedule.reconcilers:
+                hit = self._for_reconcilers.popleft()
+                self._waited_for.add(hit)
+                if hit.layer == "reconciler":
+                    strikes = [(hit.place, hit.fault, 1)]
+                else:
+                    self.rule("" if self._schedule.variant is None else name, hit)
+            self.fork_reconciler(name, strikes)
+
+    def fork_reconciler(self, name: str, strikes: Strikes) -> int:
+        """Fork a reconciler."""
+        order = {
+            "settings": self.settings(graph=self._lane.relay.port_for(name)), "strikes": strikes,
+            "log": str(self._home / "log"), "lease": LOOK_LEASE * self.pace,
+            "variant": self._schedule.variant,
+        }  # fmt: skip
+        pid = self._lane.forge.fork("reconciler", name, order)
+        self.alive[pid] = name
+        return pid
+
+    def fork_settler(self, times: int, *, waits: float) -> int:
+        """Fork a person who settles doubts at random moments, ``times`` of them.
+
+        ``waits``: seconds after which they go away when nothing is in doubt.
+        """
+        self._settlers += 1
+        name = f"{PEOPLE}{self._settlers}"
+        while self._for_people:
+            hit = self._for_people.popleft()
+            self._waited_for.add(hit)
+            self.rule(name, hit)
+        port = int(self._lane.sandbox.url.rpartition(":")[2])
+        order = {
+            "settings": self.settings(graph=port), "times": times,
+            "waits": waits * self.pace, "acts": self._schedule.acts,
+            "page": str(self._lane.sandbox.log),
+            "chance": f"{self._schedule.seed}:{name}", "variant": self._schedule.variant,
+        }  # fmt: skip
+        pid = self._lane.forge.fork("settler", name, order)
+        self.alive[pid] = name
+        return pid
 
     def fork(
         self, name: str, strikes: Strikes, *, refused: bool = False, is_calm: bool = False
@@ -117,7 +177,7 @@ class Staff:
     def rule(self, worker: str, hit: Hit) -> None:
         """Let the relay strike ``worker``; empty: whoever comes there."""
         rule = Rule(worker, hit.place, hit.when, Blow(hit.fault), seconds=_HOLD_SECONDS * self.pace)
-        self._lane.relay.rule(hit.layer, rule)
+        self._lane.relay.rule("wire" if hit.layer == "wire" else "database", rule)
 
     def settings(self, *, graph: int = 1, direct: bool = False) -> dict[str, Any]:
         """Fields of ``Settings``. ``direct``: past the relay, for people."""
@@ -133,6 +193,9 @@ class Staff:
             # Known, as the manual asks for: somebody else may have posted the same text.
             "graph_application": APPLICATION,
             "concurrency": self._schedule.concurrency,
+            "alert_channels": [ALERTED],
+            "alert_gather_seconds": 0.1,
+            "alert_pause_seconds": 0.3,
             "log_format": "json",
             "log_level": "info",
         }
@@ -179,11 +242,12 @@ class Staff:
             if frozen.jobs is None:
                 frozen.jobs = self._ground.jobs_of(pid)
             is_over = frozen.until == "moment" or (
-                not self._ground.still_open(frozen.jobs)
-                if frozen.until == "ended"
+                not self._ground.still_open(frozen.jobs, or_in_doubt=frozen.until == "decided")
+                if frozen.until in {"ended", "decided"}
                 else passed > _LEASE_IS_OVER and not self._ground.jobs_of(pid)
             )
-            if is_over or passed > _FROZEN_AT_MOST:
+            at_most = _FROZEN_AT_MOST * (2 if frozen.until == "decided" else 1)
+            if is_over or passed > at_most:
                 if self._schedule.kills_frozen:
                     send(pid, signal.SIGKILL)
                 self._wake(pid)
@@ -193,10 +257,10 @@ class Staff:
         for pid in [*self._frozen]:
             self._wake(pid)
 
-    def signal_all(self, number: signal.Signals, *, but: int | None = None) -> None:
+    def signal_all(self, number: signal.Signals, *, but: Collection[int] = ()) -> None:
         """Send a signal to everybody who is alive."""
         for pid in [*self.alive]:
-            if pid != but:
+            if pid not in but:
                 send(pid, number)
 
     def _wake(self, pid: int) -> None:

@@ -15,6 +15,11 @@ from dataclasses import dataclass, field
 
 # In the order in which they are tried. Each is a piece of SQL that only this statement has.
 _KINDS: tuple[tuple[str, str], ...] = (
+    ("doubts", "look_token = gen_random_uuid()"),
+    ("look again", "SET looks = looks + 1"),
+    ("verdict bind", "INTO publisher.remote_posts (channel_id, remote_id, job_id, permalink) V"),
+    ("verdict move", "AND state = 'unknown' AND attempts ="),
+    ("verdict", "INSERT INTO publisher.verdicts"),
     ("enqueue", "publisher.enqueue("),
     ("register", "INSERT INTO incarnations"),
     ("beat", "UPDATE pulse"),

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.crash import cumulative
-from tests.crash.catalogue import BEHAVIOURS, HITS, POINTS
+from tests.crash import cumulative, doubts
+from tests.crash.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POINTS
 from tests.crash.run import Result
 from tests.crash.tally import Tally
 
@@ -33,6 +33,7 @@ def table(tally: Tally, caught: dict[str, str | None] | None) -> str:
         f"Page against journal   {page} · {counts['live in the journal']:,} live in the journal",
         f"  not on the page: {elsewhere or 'none'}",
         f"  {rules}{other}     {counts['in doubt']:,} doubts, all visible{lied}",
+        *_settled(tally),
         _reached(tally),
     ]
     if caught is not None:
@@ -42,12 +43,33 @@ def table(tally: Tally, caught: dict[str, str | None] | None) -> str:
     return "\n".join(lines)
 
 
+def _settled(tally: Tally) -> list[str]:
+    """Of the doubts whose post was on the page: how many needed nobody, and why the rest did."""
+    settled = tally.settled
+    shares = " · ".join(
+        f"{share.platform} {share.settled:,} of {share.of:,}"
+        f" ({100 * share.settled / share.of:.1f} %)"
+        for share in settled.shares()
+    )
+    how = " · ".join(f"{settled.sum(what):,} {what}" for what in doubts.BY_ITSELF)
+    rest = ", ".join(
+        f"{n:,} {what} ({platform})" for (platform, what), n in sorted(settled.rest().items())
+    )
+    return [
+        f"On the page and in doubt, settled by itself   {shares or 'none'}",
+        f"  {how}",
+        f"  the rest: {rest or 'none'}",
+        *(f"    {what}" for what in tally.asked),
+    ]
+
+
 def _reached(tally: Tally) -> str:
     points = len(POINTS) - len(tally.unreached_points)
-    ways = len(BEHAVIOURS) + 1 - len(tally.unreached_behaviours)
-    acts = sum(tally.edits.values())
+    every = len(BEHAVIOURS) + len(OTHER_WAYS)
+    ways = every - len(tally.unreached_behaviours)
+    acts = sum(tally.edits.values()) + sum(tally.verdicts.values())
     return (
-        f"Reached   {points}/{len(POINTS)} crash points · {ways}/{len(BEHAVIOURS) + 1} platform"
+        f"Reached   {points}/{len(POINTS)} crash points · {ways}/{every} platform"
         f" behaviours · {len(tally.hits)}/{len(HITS)} points × faults · {tally.faults:,} faults in"
         f" {tally.schedules:,} schedules · {acts:,} acts of people"
     )
@@ -83,7 +105,9 @@ def unreached(tally: Tally) -> str:
     """What was never met."""
     points = [f"  {place} ({layer}, {when})" for layer, place, when in tally.unreached_points]
     ways = [f"  {name} (platform)" for name in tally.unreached_behaviours]
-    return "\n".join(["Never reached:", *points, *ways]) if points or ways else ""
+    acts = [f"  {said} (a person, about a doubt)" for said in tally.unreached_acts]
+    missed = [*points, *ways, *acts]
+    return "\n".join(["Never reached:", *missed]) if missed else ""
 
 
 def matrix(tally: Tally) -> list[dict[str, object]]:
@@ -96,5 +120,7 @@ def matrix(tally: Tally) -> list[dict[str, object]]:
 
 def write_matrix(tally: Tally, file: Path) -> None:
     """Write points × faults and behaviours."""
-    facts = {"hits": matrix(tally), "behaviours": dict(tally.behaviours.most_common())}
+    facts = {"hits": matrix(tally), "behaviours": dict(tally.behaviours.most_common()),
+        "verdicts": dict(tally.verdicts.most_common()),
+    }  # fmt: skip
     file.write_text(json.dumps(facts, indent=1) + "\n")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.crash.catalogue import BEHAVIOURS, HITS, HOLD_CONNECTIONS, POINTS, Hit
+from tests.crash.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POINTS, Hit
+from tests.crash.doubts import Settled
 from tests.crash.run import Result
+from tests.crash.settlers import ACTS, ALSO_SAID, MUST_SAY
 
 _RULES = {
     "duplicate": "duplicates",
     "lost": "lost",
     "not quiet": "lost",
+    "verdict": "other",
     "unreported": "unreported",
     "false success": "false success",
 }
@@ -31,6 +34,9 @@ class Tally:
     hits: Counter[Hit] = field(default_factory=Counter)
     behaviours: Counter[str] = field(default_factory=Counter)
     edits: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    settled: Settled = field(default_factory=Settled)
+    asked: list[str] = field(default_factory=list)
     failed: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
@@ -42,8 +48,11 @@ class Tally:
         self.hits.update(hit for hit in result.fired if hit in _EVERY_HIT)
         self.behaviours.update(result.behaviours)
         self.edits.update(result.edits)
+        self.verdicts.update(result.verdicts)
+        self.settled.counts.update(result.verdict.doubts)
         for broken in result.broken:
             self.rules[_RULES.get(broken.partition(":")[0], "other")] += 1
+        self.asked += [f"seed {result.seed}: {what}" for what in result.verdict.asked]
         if result.broken:
             self.failed.append(result)
 
@@ -53,7 +62,13 @@ class Tally:
         return sorted(POINTS - {hit.point for hit in self.hits})
 
     @property
+    def unreached_acts(self) -> list[str]:
+        """What no person managed to do about a doubt, or was never refused."""
+        wanted = [f"{act}: {MUST_SAY.get(act, 'done')}" for act in ACTS]
+        return [said for said in (*wanted, *ALSO_SAID) if not self.verdicts[said]]
+
+    @property
     def unreached_behaviours(self) -> list[str]:
         """Ways of the platform that were never met."""
-        wanted = [*map(str, BEHAVIOURS), HOLD_CONNECTIONS]
+        wanted = [*map(str, BEHAVIOURS), *OTHER_WAYS]
         return [name for name in wanted if not self.behaviours[name]]

@@ -8,12 +8,19 @@ from tests.crash import proof, summary
 from tests.crash.broken import VARIANTS
 from tests.crash.catalogue import BEHAVIOURS, HITS
 from tests.crash.crew import each
+from tests.crash.doubts import BY_ITSELF
 from tests.crash.schedule import BEHAVIOURS_EACH, HITS_EACH, scheduled
 from tests.crash.statements import Message, Sent, Statements, kind_of
 from tests.crash.tally import Tally
 
 SEEDS = range(1, 7)
-SOME = ("send before begin commits", "spool says not started unread", "a late published ignored")
+SOME = (
+    "send before begin commits",
+    "spool says not started unread",
+    "a late published ignored",
+    "reconciler trusts absence",
+    "a verdict of an old look applied to a new attempt",
+)
 LANES = 3
 
 
@@ -26,6 +33,7 @@ def test_the_page_and_the_journal_agree_whatever_was_done_to_the_workers() -> No
     assert tally.schedules == len(SEEDS)
     assert tally.faults
     assert tally.counts["live in the journal"]
+    assert tally.settled.sum(*BY_ITSELF)
 
 
 @pytest.mark.timeout(300)

@@ -9,19 +9,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from publisher.engine.content import Post
+from publisher.engine.job import public_id
 from publisher.sandbox.behaviours import Behaviour, Kind
 from publisher.sandbox.log import LoggedPost, LoggedRequest, SandboxLog
+from tests.crash import doubts as doubting
 from tests.crash.catalogue import LISTINGS
+from tests.crash.doubts import Doubts
 
 Row = dict[str, Any]
 
 JOURNAL = {
     "jobs": "SELECT j.*, c.key, c.content, ch.platform FROM jobs j"
     " JOIN job_contents c ON c.job_id = j.id JOIN channels ch ON ch.id = j.channel_id"
-    " ORDER BY j.id",
+    " WHERE j.kind = 'post' ORDER BY j.id",
+    "alerts": "SELECT j.state, j.reason, c.key FROM jobs j JOIN job_contents c ON c.job_id = j.id"
+    " WHERE j.kind = 'webhook' AND j.state <> 'published'",
     "attempts": "SELECT * FROM attempts ORDER BY job_id, number",
     "bound": "SELECT * FROM remote_posts",
     "gates": "SELECT * FROM gates",
+    **doubting.JOURNAL,
 }
 
 AUDITS = {
@@ -53,7 +59,6 @@ _BY_TRANSPORT = frozenset({
     "no_answer", "connection_lost", "answer_cut", "answer_unreadable", "server_error",
     "redirected", "unlisted_refusal", "no_id",
 })  # fmt: skip
-_WITHOUT_EVIDENCE = frozenset({"telegram"})
 _VISIBLE_WHILE_LIVE = frozenset({"published", "unknown", "dropped"})
 
 
@@ -74,6 +79,10 @@ class Witnessed:
     answered: dict[str, str | None] = field(default_factory=dict)
     """Token → remote id, of answers that say published."""
     sent: set[str] = field(default_factory=set)
+    told: set[str] | None = None
+    """Public ids of the jobs that alerts told of, as they were received; None: nobody looks."""
+    false_keys: bool = False
+    """The Mastodon server does not keep to its word about keys."""
     faceless: bool = False
     """A request was cut before its body could say whose it was."""
     is_compacted: bool = False
@@ -105,6 +114,11 @@ class Verdict:
     lied: list[str] = field(default_factory=list)
     """A platform that stored and said no, or named another post: counted apart."""
     counts: Counter[str] = field(default_factory=Counter)
+    doubts: doubting.Counts = field(default_factory=Counter)
+    """Of posts that are on the page and were in doubt: what became of that."""
+
+    asked: list[str] = field(default_factory=list)
+    """Of those, what a person is asked about for a reason that has no name of its own."""
 
     @property
     def broken(self) -> list[str]:
@@ -134,6 +148,7 @@ def judge(
     pages = {one.page for one in approved}
     posts, requests = _by_mark(log, pages)
     blind = {r.page for r in log.requests if r.behaviour in LISTINGS}
+    doubts = Doubts.read(journal)
     gates = {gate["channel_id"]: gate for gate in journal["gates"]}
     for one in approved:
         job = jobs.pop(one.key, None)
@@ -142,11 +157,14 @@ def judge(
             continue
         case = _Case(
             one, job, attempts[job["id"]], posts[one.mark], requests[one.mark],
-            is_blind=one.page in blind or job["platform"] in _WITHOUT_EVIDENCE,
+            is_blind=one.page in blind or job["platform"] in doubting.WITHOUT_EVIDENCE,
+            has_false_keys=seen.false_keys and job["platform"] == "mastodon",
         )  # fmt: skip
         _judge_page(case, verdict)
         _judge_state(case, verdict, gates[job["channel_id"]], seen)
+        _judge_doubt(case, verdict, doubts, seen, is_hidden=one.page in blind)
         verdict.counts["approved"] += 1
+    verdict.unreported += [f"an alert that did not arrive: {row}" for row in journal["alerts"]]
     verdict.audits += [f"a job nobody approved: {key}" for key in jobs]
     verdict.unreported += _unheard(journal, seen)
     return verdict
@@ -161,7 +179,9 @@ def _unheard(journal: dict[str, list[Row]], seen: Witnessed) -> list[str]:
         if token not in known:
             unheard.append(f"answer {remote_id} came under a token without an attempt")
             continue
-        attempt, job = known[token], jobs[known[token]["job_id"]]
+        attempt, job = known[token], jobs.get(known[token]["job_id"])
+        if job is None:
+            continue  # an alert, whose event is known by its id however often it comes
         is_anothers = "id_of_another_job" in {attempt["reason"], job["reason"]}
         if attempt["outcome"] != "published" and not is_anothers:
             unheard.append(
@@ -180,6 +200,8 @@ class _Case:
     requests: list[LoggedRequest]
     is_blind: bool
     """A look at its page did not see all that was there."""
+    has_false_keys: bool
+    """The platform says that a key makes a repeat safe, and it does not."""
 
     @property
     def was_lied_about(self) -> bool:
@@ -229,8 +251,9 @@ def _mark(message: str) -> str:
 
 
 def _judge_page(case: _Case, verdict: Verdict) -> None:
-    if len(case.posts) > 1:
-        excused = case.was_lied_about and case.is_blind
+    # What a platform took down and a repeat put back is still the one post under its key.
+    if len({post.id for post in case.posts}) > 1:
+        excused = case.is_blind and (case.was_lied_about or case.has_false_keys)
         (verdict.lied if excused else verdict.duplicates).append(str(case))
     text = Post.from_json(case.job["content"]).text
     verdict.audits += [
@@ -249,7 +272,9 @@ def _judge_state(case: _Case, verdict: Verdict, gate: Row, seen: Witnessed) -> N
     match job["state"]:
         case "published":
             counts["live in the journal"] += 1
-            if _number(job["remote_id"]) not in {_number(post.id) for post in case.posts}:
+            if job["remote_id"] is None and case.posts:
+                counts["attested"] += 1  # a person saw it, and it is there
+            elif _number(job["remote_id"]) not in {_number(post.id) for post in case.posts}:
                 told = verdict.lied if case.was_told_of_another else verdict.false_success
                 told.append(f"{case}; the journal says {job['remote_id']}")
         case "unknown":
@@ -264,6 +289,23 @@ def _judge_state(case: _Case, verdict: Verdict, gate: Row, seen: Witnessed) -> N
             verdict.lost.append(str(case))
         case state:
             counts[state] += 1
+
+
+def _judge_doubt(
+    case: _Case, verdict: Verdict, doubts: Doubts, seen: Witnessed, *, is_hidden: bool
+) -> None:
+    """Count what became of a doubt, and see that a person can see the one there is."""
+    job, doubt = case.job, doubts.open.get(case.job["id"])
+    if (job["state"] == "unknown") is not (doubt is not None):
+        verdict.unreported.append(f"{case}; it is not among the doubts that people see")
+    is_asked = doubt is not None and doubt["asked_at"] is not None
+    if is_asked and seen.told is not None and public_id(job["id"]) not in seen.told:
+        verdict.unreported.append(f"{case}; a person is to decide, and nobody was told")
+    became = doubts.became(job, case.posts, case.requests, is_blind=is_hidden)
+    if became is not None and case.posts and became.startswith(doubting.ASKED):
+        verdict.asked.append(f"{case}; {became}")
+    if became is not None and case.posts:
+        verdict.doubts[job["platform"], became] += 1
 
 
 def _may_be_live(case: _Case, seen: Witnessed) -> bool:

@@ -1,4 +1,4 @@
-"""A worker's probe: says where the worker is, and strikes where it was told to.
+"""A process's probe: says where it is, and strikes where it was told to.
 
 Beside the engine's own points there are places between them, reached by putting a step in the way
 of what the engine calls there, in the forked process alone.
@@ -6,6 +6,7 @@ of what the engine calls there, in the forked process alone.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -39,6 +40,10 @@ class Place(StrEnum):
     """Any line of the spool, before it is written: for a disk that is full."""
     SPOOL_COMPACTED = "spool compacted, not renamed"
     """The new file is written, the old one still stands in its place."""
+    PAGE_READ = "page of the listing read"
+    """A reconciler has an answer of the platform's, and has weighed nothing yet."""
+    MATCHED = "match found, not bound"
+    """A reconciler knows which post it is, and the database does not."""
 
 
 class Fault(StrEnum):
@@ -68,14 +73,17 @@ class Strike:
 
 
 class Watch:
-    """Where one worker is. ``edit`` does what a person would."""
+    """Where one process is. ``edit`` does what a person would."""
 
-    def __init__(self, name: str, events: int, strikes: list[Strike]) -> None:
+    def __init__(
+        self, name: str, events: int, strikes: list[Strike], *, layer: str = "worker"
+    ) -> None:
         self.worker: Worker | None = None
         self.edit: Callable[[], None] = lambda: None
         self._name = name
         self._events = events
         self._strikes = strikes
+        self._layer = layer
         self._counts: Counter[str] = Counter()
         self._lock = Lock()
 
@@ -100,7 +108,7 @@ class Watch:
             self.say(seen=place)
         if strike is None:
             return None
-        self.say(fired=strike.fault, place=place, nth=strike.nth, layer="worker")
+        self.say(fired=strike.fault, place=place, nth=strike.nth, layer=self._layer)
         self._do(strike.fault)
         return strike.fault
 
@@ -115,7 +123,8 @@ class Watch:
             case Fault.TERMINATE:
                 conn = None if self.worker is None else self.worker._conn
                 if conn is not None and not conn.closed:
-                    os.kill(conn.info.backend_pid, signal.SIGTERM)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(conn.info.backend_pid, signal.SIGTERM)
             case Fault.EDIT:
                 self.edit()
             case Fault.DISK_FULL:
