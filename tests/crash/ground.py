@@ -200,7 +200,7 @@ class Ground:
             "SELECT count(*) AS doubts FROM doubts d JOIN jobs j ON j.id = d.job_id"
             " WHERE d.asked_at IS NOT NULL AND j.kind = 'post' AND NOT EXISTS ("
             "SELECT FROM job_events e WHERE e.job_id = d.job_id AND e.event = 'alert'"
-            " AND e.detail ->> 'incident' = 'doubt' AND e.at >= d.since)"
+            " AND e.detail ->> 'incident' = 'doubt' AND e.at >= greatest(d.since, d.snoozed_until))"
         )
         return int(row["doubts"])
 

@@ -23,7 +23,7 @@ JOURNAL = {
     " JOIN job_contents c ON c.job_id = j.id JOIN channels ch ON ch.id = j.channel_id"
     " WHERE j.kind = 'post' ORDER BY j.id",
     "alerts": "SELECT j.state, j.reason, c.key FROM jobs j JOIN job_contents c ON c.job_id = j.id"
-    " WHERE j.kind = 'webhook' AND j.state <> 'published'",
+    " WHERE j.kind = 'webhook' AND j.state NOT IN ('published', 'scheduled')",
     "attempts": "SELECT * FROM attempts ORDER BY job_id, number",
     "bound": "SELECT * FROM remote_posts",
     "gates": "SELECT * FROM gates",
