@@ -82,6 +82,8 @@ def one(given: argparse.Namespace) -> int:
     struck = ", ".join(f"{hit.place} ({hit.when}) {hit.fault}" for hit in result.fired)
     say(f"{dict(result.verdict.counts)}, struck: {struck}")
     say(f"doubts: {dict(result.verdict.doubts)}, verdicts: {dict(result.verdicts)}")
+    for what in result.verdict.asked:
+        say(f"  {what}")
     return 1 if result.broken else 0
 
 

@@ -16,7 +16,8 @@ FOUND, REPEATED, LATE = "found by the reconciler", "repeated safely", "by a late
 BY_ITSELF = (FOUND, REPEATED, LATE)
 PERSON = "a person was quicker"
 NO_EVIDENCE, TWINS = "no evidence on that platform", "two equal texts"
-BY_DESIGN = (NO_EVIDENCE, TWINS)
+ANOTHERS = "the platform gave its id to another"
+BY_DESIGN = (NO_EVIDENCE, TWINS, ANOTHERS)
 """What no machine could settle, and no machine should."""
 HIDDEN, REMOVED, SOON = "its listing hides it", "removed at once", "not asked long enough"
 ASKED = "asked: "
@@ -46,6 +47,8 @@ class Doubts:
     open: Mapping[int, Row]
     verdicts: Mapping[int, list[Row]]
     late: frozenset[int]
+    bound: Mapping[str, int]
+    """Which job a remote post belongs to, as the journal has it."""
 
     @classmethod
     def read(cls, journal: Mapping[str, Iterable[Row]]) -> Doubts:
@@ -57,6 +60,7 @@ class Doubts:
             {row["job_id"]: row for row in journal["doubts"]},
             verdicts,
             frozenset(row["job_id"] for row in journal["resolved"]),
+            {row["remote_id"]: row["job_id"] for row in journal["bound"]},
         )
 
     def became(
@@ -64,6 +68,8 @@ class Doubts:
     ) -> str | None:
         """What became of the doubt about a job; None where it never was in doubt."""
         if job["id"] in self.open:
+            if any(self.bound.get(post.id, job["id"]) != job["id"] for post in posts):
+                return ANOTHERS
             return _why_open(self.open[job["id"]], job["platform"], posts, requests, is_blind)
         given = self.verdicts.get(job["id"], [])
         if any(row["who"] != _MACHINE for row in given):

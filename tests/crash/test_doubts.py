@@ -28,11 +28,13 @@ def became(
     platform: str = "facebook_pages",
     behaviour: Behaviour = Behaviour.LOSE_ANSWER,
     blind: bool = False,
+    bound_to: int = 1,
 ) -> str | None:
     journal = {
         "doubts": open_,
         "verdicts": [{"job_id": 1, "who": who, "decision": what} for who, what in verdicts],
         "resolved": [{"job_id": 1}] if late else [],
+        "bound": [{"remote_id": "1_1", "job_id": bound_to}],
     }
     request = LoggedRequest(
         "r", AT, "POST", "/", "1", "feed", publishes=True, message="c1-1", link=None, media=(),
@@ -55,6 +57,7 @@ def test_a_doubt_that_stays_has_a_reason() -> None:
     assert became([OPEN], []) == "asked: nobody knows"
     assert became([OPEN], [], platform="telegram") == doubts.NO_EVIDENCE
     assert became([OPEN], [], behaviour=Behaviour.ACCEPT_WITH_TWIN) == doubts.TWINS
+    assert became([OPEN], [], bound_to=2) == doubts.ANOTHERS
     assert became([OPEN], [], blind=True) == doubts.HIDDEN
     assert became([OPEN | {"next_look_at": AT}], []) == doubts.SOON
 
