@@ -131,7 +131,7 @@ GRANT UPDATE ON tick TO publisher_engine, publisher_app;
 GRANT INSERT ON quarantines TO publisher_engine, publisher_app;
 GRANT INSERT, UPDATE ON quarantined TO publisher_engine, publisher_app;
 GRANT UPDATE (generation, key_check) ON deployment TO publisher_engine, publisher_app;
-GRANT UPDATE ON SEQUENCE jobs_id_seq TO publisher_engine, publisher_app;
+GRANT SELECT, UPDATE ON SEQUENCE jobs_id_seq TO publisher_engine, publisher_app;
 """
 
 

@@ -236,6 +236,21 @@ class Rescue:
         if isinstance(trace.outcome, Deferred) and trace.outcome.proof is Proof.NOT_SENT:
             return False
         is_news = not ledger.has_orphan(conn, opened.token)
+        if isinstance(trace.outcome, Published) and opened.content:
+            bound = ledger.publish_lost(
+                conn,
+                opened.job_id,
+                token=opened.token,
+                attempt=opened.attempt,
+                content=opened.content,
+                remote_id=trace.outcome.remote_id,
+                permalink=trace.outcome.permalink,
+                incarnation=record.incarnation,
+                who=self.who,
+            )
+            if bound:
+                log.error("spool.bound", job_id=opened.job_id, alert=True)
+                return is_news
         outcome = None if trace.outcome is None else outcome_json(trace.outcome)
         doubted = ledger.spool_found(
             conn,

@@ -10,7 +10,7 @@ length and CRC-32:
             process, not the machine, and a changed boot id voids it anyway)
     answer  what came of it
 
-A write or sync that fails raises ``OSError``, and then nothing may be sent.
+A write or sync that fails raises ``OSError``; then nothing may be sent.
 """
 
 from __future__ import annotations
@@ -30,18 +30,13 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from publisher.engine.job import JobId, Token
-from publisher.engine.outcome import (
-    Outcome,
-    Reason,
-    Unknown,
-    outcome_from_json,
-    outcome_json,
-)
+from publisher.engine.outcome import Outcome, Reason, Unknown, outcome_from_json, outcome_json
 
 # Made once: ``json.dumps`` with separators makes an encoder for every line.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 SUFFIX = ".spool"
+CONTENT_BYTES = 8  # of a content's hash, should its job's number be given out again
 _COMPACT_BYTES = 32 * 1024 * 1024
 _FRAME = 16
 
@@ -55,13 +50,15 @@ def boot_id() -> str:
 class Opened:
     """A begun attempt as the spool names it.
 
-    ``can_look``: its platform shows what is on the page, so a refusal can be checked.
+    ``can_look``: its platform shows what is on the page. ``content``: what it sends, by the
+    beginning of its hash; empty in files of releases that did not say.
     """
 
     job_id: JobId
     attempt: int
     token: Token
     can_look: bool = False
+    content: bytes = b""
 
 
 @dataclass(slots=True)
@@ -140,6 +137,7 @@ class Spool:
                     "n": send.attempt,
                     "t": send.token.hex,
                     "l": send.can_look,
+                    "c": send.content.hex(),
                 }
             )
             for send in sends
@@ -351,7 +349,8 @@ def _read_line(body: bytes, traces: dict[Token, Trace]) -> dict[str, object] | N
     token = Token(UUID(hex=facts["t"]))
     match facts["k"]:
         case "open":
-            opened = Opened(JobId(facts["j"]), facts["n"], token, bool(facts.get("l")))
+            job, content = JobId(facts["j"]), bytes.fromhex(facts.get("c", ""))
+            opened = Opened(job, facts["n"], token, bool(facts.get("l")), content)
             traces.setdefault(token, Trace()).opened = opened
         case "answer":
             traces.setdefault(token, Trace()).outcome = _readable_outcome(facts.get("o"))

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +53,10 @@ def superuser(server: Postgres, name: str) -> Driver:
 
 @dataclass
 class Ground:
-    """One database: ``engine`` and ``app`` as the product opens it, ``root`` for a back door."""
+    """One database: ``engine`` and ``app`` as the product opens it, ``root`` for a back door.
+
+    ``home``: of its processes, with its key, its witness and their files.
+    """
 
     engine: Database
     app: Database
@@ -60,14 +64,16 @@ class Ground:
     conn: Driver
     server: Postgres
     name: str
+    home: Path
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @classmethod
     @contextmanager
     def open(cls, pg: Postgres) -> Iterator[Ground]:
         with ExitStack() as stack:
+            home = Path(stack.enter_context(TemporaryDirectory(prefix="publisher-home-")))
             name = stack.enter_context(pg.migrated_database())
-            settings = Settings(home=Path("unused"), database_url=SecretStr(pg.url(name)))
+            settings = Settings(home=home, database_url=SecretStr(pg.url(name)))
             engine = stack.enter_context(
                 Database.open(settings, Role.ENGINE, application_name="test engine")
             )
@@ -76,7 +82,7 @@ class Ground:
             )
             conn = stack.enter_context(engine.connect_driver())
             with superuser(pg, name) as root:
-                yield cls(engine, app, root, conn, pg, name)
+                yield cls(engine, app, root, conn, pg, name, home)
 
     def owner(self) -> Driver:
         """A connection as the owner of every table; the caller closes it."""

@@ -128,7 +128,7 @@ class Stage:
     @classmethod
     @contextmanager
     def open(cls, ground: Ground, sandbox: SandboxProcess, folder: Path) -> Iterator[Stage]:
-        settings = Settings(home=folder / "home")
+        settings = Settings(home=ground.home)
         vault = Vault.from_settings(settings, ledger.deployment_id(ground.conn))
         with ExitStack() as stack:
             registry = bootstrap.describing_registry(settings)
@@ -146,7 +146,7 @@ class Stage:
         log = self.folder / f"{words[0]}-{self._processes}.log"
         kept = {n: v for n, v in os.environ.items() if not n.startswith("PUBLISHER_")}
         ours: Mapping[str, str] = {
-            "HOME": str(self.folder / "home"),
+            "HOME": str(self.ground.home),
             "DATABASE_URL": self.ground.server.url(self.ground.name),
             "GRAPH_URL": self.sandbox.url,
         }

@@ -43,7 +43,7 @@ from publisher.engine.ledger.incarnations import (
     unsettled_of,
 )
 from publisher.engine.ledger.journal import tell
-from publisher.engine.ledger.late import Late, has_orphan, record_late, spool_found
+from publisher.engine.ledger.late import Late, has_orphan, publish_lost, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
 from publisher.engine.ledger.people import (
     Moved,
@@ -150,6 +150,7 @@ __all__ = [
     "note_mark",
     "open_quarantine",
     "pause",
+    "publish_lost",
     "raise_tick",
     "record_late",
     "record_look",

@@ -219,6 +219,90 @@ RETURNING id, xmax = 0
 _ADOPT = "UPDATE orphans SET adopted = true WHERE id = %s"
 
 
+_OF_CONTENT = """
+SELECT j.id, j.state, j.attempts, j.channel_id, j.remote_id
+  FROM jobs j JOIN job_contents c ON c.job_id = j.id
+ WHERE j.id = %(job_id)s
+   AND substr(c.content_sha256, 1, length(%(content)s::bytea)) = %(content)s
+   FOR UPDATE OF j
+"""
+
+
+def publish_lost(  # noqa: PLR0913 - a line of a spool; each is named at its caller
+    conn: psycopg.Connection[Any],
+    job_id: JobId,
+    *,
+    token: Token,
+    attempt: int,
+    content: bytes,
+    remote_id: str,
+    permalink: str | None,
+    incarnation: int,
+    who: str,
+) -> bool:
+    """A send that the database does not hold, and that the platform answered with its post.
+
+    The job becomes published, if it still is the one of that ``content`` (the beginning of its
+    hash) and its state allows it: a restored database gives numbers out again. Returns whether it
+    is published with that post now.
+    """
+    given = {"job_id": job_id, "content": content}
+    with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
+        job = cursor.execute(_OF_CONTENT, given).fetchone()
+        if job is None:
+            return False
+        state = State(job["state"])
+        if state is State.PUBLISHED:
+            return bool(job["remote_id"] == remote_id)
+        if not allowed(state, Event.LATE_PUBLISH):
+            return False
+        post = {
+            "channel_id": job["channel_id"],
+            "remote_id": remote_id,
+            "job_id": job_id,
+            "permalink": permalink,
+        }
+        cursor.execute(_BIND, post)
+        owner = cursor.execute(_OWNER, [job["channel_id"], remote_id]).fetchone()
+        if owner is None or owner["job_id"] != job_id:
+            return False
+        moved = {
+            "job_id": job_id,
+            "was": state,
+            "state": State.PUBLISHED,
+            "attempts": job["attempts"],
+            "delay": 0.0,
+            "failed": 0,
+            "reason": None,
+            "remote_id": remote_id,
+        }
+        cursor.execute(_MOVE, moved)
+        told = {"from": state, "remote_id": remote_id, "lost_attempt": attempt}
+        line = {"started": True, "remote_id": remote_id}
+        kept = cursor.execute(
+            _ORPHAN,
+            {
+                "incarnation": str(incarnation),
+                "job_id": job_id,
+                "token": token,
+                "line": json.dumps(line),
+            },
+        ).fetchone()
+        assert kept is not None  # noqa: S101 - RETURNING always answers
+        cursor.execute(_ADOPT, [kept["id"]])
+        cursor.execute(
+            _TELL,
+            {
+                "job_id": job_id,
+                "event": str(Event.LATE_PUBLISH),
+                "who": who,
+                "attempt": None,
+                "detail": json.dumps(told),
+            },
+        )
+        return True
+
+
 _HAS_ORPHAN = "SELECT EXISTS (SELECT FROM orphans WHERE token = %s)"
 
 

@@ -17,7 +17,7 @@ from publisher.engine.ledger.begin import Unbegun
 from publisher.engine.outcome import Reason
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
-from publisher.engine.spool import Opened
+from publisher.engine.spool import CONTENT_BYTES, Opened
 from publisher.engine.worker.held import DoSend, Held
 from publisher.engine.worker.station import Station, first_line
 
@@ -82,7 +82,13 @@ class Beginning:
         begun = [(held, ready, permits[held.id]) for held, ready in batch if held.id in permits]
         try:
             self.station.spool.open(
-                Opened(held.id, permit.attempt, held.job.token, held.can_look)
+                Opened(
+                    held.id,
+                    permit.attempt,
+                    held.job.token,
+                    held.can_look,
+                    bytes(held.job.content_sha256[:CONTENT_BYTES]),
+                )
                 for held, _, permit in begun
             )
         except OSError as error:
