@@ -128,7 +128,7 @@ VARIANTS: dict[str, Variant] = {
     ),
     "file read without its lock": Variant(
         "duplicate", patches.file_read_without_its_lock,
-        (_at(Point.BEFORE_START, Fault.FREEZE),), frozen_for="moment",
+        (_at(Point.BEFORE_START, Fault.FREEZE),),
     ),
     "an answer without an id believed": Variant(
         "false success", patches.answer_without_an_id_believed,

@@ -11,7 +11,6 @@ from psycopg.rows import dict_row
 
 from publisher.adapters.mastodon import evidence as mastodon
 from publisher.engine import ledger, matching
-from publisher.engine.adapter import SendPermit
 from publisher.engine.alerts import Alerts
 from publisher.engine.evidence import Evidence, Inconclusive
 from publisher.engine.job import State
@@ -19,9 +18,9 @@ from publisher.engine.ledger import Doubt, Judged, verdicts
 from publisher.engine.ledger.driver import AnyConnection, driver_of
 from reconciler import reconcile
 from reconciler.judge import Case, ItIsAbsent, Judgement, Patience
+from tests.crash.patches import permits_do_not_lapse
 
 Driver = psycopg.Connection[Any]
-_LONG = 120.0
 
 
 def reconciler_trusts_absence() -> None:
@@ -51,12 +50,7 @@ def strict_matching_for_absence() -> None:
 def resend_without_a_proof() -> None:
     """Nobody asks whether the first sender is gone, nor a permit whether it has lapsed."""
     horizon_not_waited_for()
-    real = ledger.begin_send
-
-    def begin_send(*arguments: Any, **times: float) -> dict[Any, SendPermit]:  # noqa: ANN401 - as the real one
-        return real(*arguments, **(times | {"window": _LONG, "budget": _LONG}))
-
-    ledger.begin_send = begin_send
+    permits_do_not_lapse()
 
 
 def horizon_not_waited_for() -> None:

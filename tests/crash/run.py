@@ -205,7 +205,8 @@ class Run:
         self._until(lambda: self._is_done() and self.ground.spools() == 1)
         horizon = Settings(**staff.settings()).horizon
         self._all_landed_at = time.monotonic() + horizon + _MARGIN_SECONDS
-        if self.schedule.reconcilers:
+        if looker is not None:
+            self._until(lambda: looker in staff.ready)
             self._await_looks()
         if self.schedule.late_settlers:
             settler = staff.fork_settler(self.schedule.late_settlers, waits=0.3)

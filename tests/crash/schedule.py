@@ -10,7 +10,7 @@ from publisher.sandbox.behaviours import Behaviour
 from tests.crash.catalogue import BEHAVIOURS, FALSE_KEYS, LISTINGS, Hit, shuffled
 from tests.crash.watch import Fault, Place
 
-HITS_EACH = 6
+HITS_EACH = 8
 BEHAVIOURS_EACH = 3
 _SECONDS: dict[Behaviour, tuple[float, float]] = {
     Behaviour.ANSWER_SLOWLY: (0.3, 3.0),
@@ -37,6 +37,8 @@ _LOST = (
     Behaviour.GARBAGE_ANSWER, Behaviour.ACCEPT_AND_500, Behaviour.ACCEPT_AND_502,
 )  # fmt: skip
 """On the page, and nobody was told: what the reconciler is for."""
+_VERDICTS = ("live", "attest", "absent, do not send", "drop")
+"""What strikes a person comes when they decide."""
 _LOOKED_AT = ("listing: ", "look", "bound elsewhere", "earlier attempts", "rest")
 _WITH_PHOTOS = ("upload: ", "step", "progress", "hands")
 _AFTER_DEATHS = (
@@ -158,6 +160,7 @@ def scheduled(seed: int) -> Schedule:
         kills_frozen=rng.random() < 0.25,
         reconcilers=rng.choice((1, 1, 2)),
         settlers=8 if _is_peoples(hits) else rng.choice((0, 0, 3, 6)),
+        acts=_VERDICTS if _is_peoples(hits) else (),
         late_settlers=rng.choice((0, 0, 3, 6)),
     )
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,10 +127,12 @@ class Staff:
         """
         self._settlers += 1
         name = f"{PEOPLE}{self._settlers}"
+        places: Counter[str] = Counter()
         while self._for_people:
             hit = self._for_people.popleft()
             self._waited_for.add(hit)
-            self.rule(name, hit)
+            places[hit.when] += 1
+            self.rule(name, hit, nth=places[hit.when])
         port = int(self._lane.sandbox.url.rpartition(":")[2])
         order = {
             "settings": self.settings(graph=port), "times": times,
@@ -174,9 +176,10 @@ class Staff:
         }  # fmt: skip
         self.alive[self._lane.forge.fork("editor", "e1", order)] = "e1"
 
-    def rule(self, worker: str, hit: Hit) -> None:
-        """Let the relay strike ``worker``; empty: whoever comes there."""
-        rule = Rule(worker, hit.place, hit.when, Blow(hit.fault), seconds=_HOLD_SECONDS * self.pace)
+    def rule(self, worker: str, hit: Hit, *, nth: int = 1) -> None:
+        """Let the relay strike ``worker`` the ``nth`` time; empty: whoever comes there."""
+        seconds = _HOLD_SECONDS * self.pace
+        rule = Rule(worker, hit.place, hit.when, Blow(hit.fault), nth=nth, seconds=seconds)
         self._lane.relay.rule("wire" if hit.layer == "wire" else "database", rule)
 
     def settings(self, *, graph: int = 1, direct: bool = False) -> dict[str, Any]:

@@ -77,13 +77,16 @@ def install(watch: Watch) -> None:
 
 def _run(watch: Watch) -> int:
     """Be the command itself, with a probe."""
-    made = command.Reconciler
+    made, hear = command.Reconciler, command._stop_on_signals
 
     def watched(**parts: Any) -> Reconciler:  # noqa: ANN401 - as the real one
         return made(**parts, at=watch.probe)
 
-    command.Reconciler = watched  # type: ignore[misc, assignment]
-    watch.say(ready=True)
+    def heard(run: Reconciler) -> None:
+        hear(run)
+        watch.say(ready=True)
+
+    command.Reconciler, command._stop_on_signals = watched, heard  # type: ignore[misc, assignment]
     try:
         command.main()
     except SystemExit as end:
