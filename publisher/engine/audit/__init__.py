@@ -2,7 +2,7 @@
 
 from publisher.engine.audit.catalogue import CATALOGUE
 from publisher.engine.audit.invariant import DAYS, Invariant, Severity
-from publisher.engine.audit.run import AuditImpossible, Broken, Report, Row, audit
+from publisher.engine.audit.run import AuditImpossible, Broken, Report, Row, ask, audit
 
 __all__ = [
     "CATALOGUE",
@@ -13,5 +13,6 @@ __all__ = [
     "Report",
     "Row",
     "Severity",
+    "ask",
     "audit",
 ]

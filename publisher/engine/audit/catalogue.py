@@ -9,6 +9,7 @@ from publisher.engine.audit.duplicate import DUPLICATE
 from publisher.engine.audit.invariant import Invariant
 from publisher.engine.audit.journal import JOURNAL
 from publisher.engine.audit.lost import LOST
+from publisher.engine.audit.missing import MISSING
 from publisher.engine.audit.silent import SILENT
 from publisher.engine.audit.untrue import UNTRUE
 
@@ -17,6 +18,7 @@ CATALOGUE: Final[tuple[Invariant, ...]] = (
     *LOST,
     *SILENT,
     *UNTRUE,
+    *MISSING,
     *JOURNAL,
     *CUSTODY,
 )

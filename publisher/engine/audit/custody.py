@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from publisher.engine.audit.invariant import Invariant
+from publisher.engine.outcome import Reason
 from publisher.words import _
 
+_REASONS: Final = ", ".join(f"'{reason}'" for reason in Reason)
 _OF_A_JOB: Final = {
     "job_contents": "NULL::integer",
     "attempts": "t.number",
@@ -117,17 +119,18 @@ SELECT NULL::bigint AS job_id, NULL::integer AS attempt, g.channel_id,
         "C07",
         _("a gate says who closed it, and why"),
         _("Nobody knows what it waits for. Resume or reconnect the channel: publisher channels"),
-        """
+        f"""
 SELECT NULL::bigint AS job_id, NULL::integer AS attempt, g.channel_id,
        concat('paused at ' || g.paused_at, ' by ' || g.paused_by, ', blocked at ' || g.blocked_at,
               ' for ' || g.blocked_reason) AS detail
   FROM gates g
  WHERE (g.paused_at IS NULL) <> (g.paused_by IS NULL)
     OR (g.blocked_at IS NULL) <> (g.blocked_reason IS NULL)
+    OR g.blocked_reason NOT IN ({_REASONS})
     OR greatest(g.paused_at, g.blocked_at) > now() + interval '1 minute'
     OR g.max_in_flight IS NULL OR g.max_in_flight < 1 OR g.spacing < '0'
     OR g.spacing > interval '1 day'
-""",
+""",  # noqa: S608 - our own words
     ),
     Invariant(
         "C08",
@@ -140,9 +143,12 @@ SELECT o.job_id, NULL::integer AS attempt, NULL::integer AS channel_id,
   FROM orphans o
  WHERE o.at > now() + interval '1 minute' OR jsonb_typeof(o.line) <> 'object'
     OR o.adopted <> EXISTS (SELECT FROM job_events e
-                             WHERE e.job_id = o.job_id AND e.event = 'spool_found'
-                               AND abs(extract(epoch FROM e.at - o.at)) < 60
-                               AND o.line @> jsonb_strip_nulls(e.detail))
+                             WHERE e.job_id = o.job_id
+                               AND (e.event = 'spool_found'
+                                        AND abs(extract(epoch FROM e.at - o.at)) < 60
+                                        AND o.line @> jsonb_strip_nulls(e.detail)
+                                    OR e.event = 'late_publish'
+                                       AND e.detail ->> 'remote_id' = o.line ->> 'remote_id'))
     OR EXISTS (SELECT FROM attempts a WHERE a.job_id = o.job_id AND a.token = o.token)
 """,
     ),
@@ -156,7 +162,7 @@ SELECT o.job_id, NULL::integer AS attempt, NULL::integer AS channel_id,
         """
 SELECT NULL::bigint AS job_id, NULL::integer AS attempt, NULL::integer AS channel_id,
        'worker runs ' || string_agg(id::text, ', ' ORDER BY id) || ' share ' || file AS detail
-  FROM incarnations GROUP BY host, file HAVING count(*) > 1
+  FROM incarnations GROUP BY file HAVING count(*) > 1
 """,
     ),
     Invariant(
@@ -185,17 +191,20 @@ SELECT a.job_id, a.number AS attempt, NULL::integer AS channel_id,
     ),
     Invariant(
         "C11",
-        _("each approval and each version has its post, and each channel a place of its own"),
-        _("Whose word or whose page it is, nobody can say. Restore the row from a backup."),
+        _(
+            "approvals have their version, jobs their channel and post, channels a place of"
+            " their own"
+        ),
+        _("Whose post or whose page it is, nobody can say. Restore the row from a backup."),
         """
 SELECT NULL::bigint AS job_id, NULL::integer AS attempt, NULL::integer AS channel_id,
-       'an approval of version ' || a.version_id || ', which is not there' AS detail
+       'an approval by ' || a.approved_by || ' of version ' || a.version_id || ' at '
+           || a.approved_at AS detail
   FROM approvals a
  WHERE {approved_since}
-   AND NOT EXISTS (SELECT FROM post_versions v WHERE v.id = a.version_id)
-UNION ALL
-SELECT NULL, NULL, NULL, 'version ' || v.id || ' of post ' || v.post_id || ', which is not there'
-  FROM post_versions v WHERE NOT EXISTS (SELECT FROM posts p WHERE p.id = v.post_id)
+   AND (a.approved_by = '' OR a.approved_at > now() + interval '1 minute'
+        OR num_nulls(a.version_id, a.approved_by, a.approved_at) > 0
+        OR NOT EXISTS (SELECT FROM post_versions v WHERE v.id = a.version_id))
 UNION ALL
 SELECT j.id, NULL, j.channel_id, 'a job of a channel or post that is not there'
   FROM {jobs} j

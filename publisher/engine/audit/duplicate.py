@@ -31,11 +31,10 @@ SELECT job_id, max(number) AS attempt, NULL::integer AS channel_id,
         """
 SELECT j.id AS job_id, a.number AS attempt, j.channel_id,
        'it is ' || j.state || ' and attempt ' || a.number || ' has no proof' AS detail
-  FROM {attempts} a JOIN jobs j ON j.id = a.job_id
- WHERE a.proof IS NULL
-   AND (j.state IN ('scheduled', 'claimed', 'failed', 'missed', 'cancelled')
-            AND a.outcome IS DISTINCT FROM 'published'
-        OR j.state = 'sending' AND a.number <> j.attempts)
+  FROM {jobs} j JOIN attempts a ON a.job_id = j.id AND a.proof IS NULL
+ WHERE j.state IN ('scheduled', 'claimed', 'failed', 'missed', 'cancelled')
+       AND a.outcome IS DISTINCT FROM 'published'
+    OR j.state = 'sending' AND a.number <> j.attempts
 """,
     ),
     Invariant(
@@ -55,20 +54,27 @@ SELECT j.id AS job_id, a.number AS attempt, j.channel_id,
     ),
     Invariant(
         "D04",
-        _("no remote post belongs to two jobs"),
+        _("each remote id is bound to its job, and to no other"),
         _(
-            "Two jobs claim one post: one of them is not where we say it is. Open both, and look at"
-            " the page for the other."
+            "One of two jobs is not where we say it is, or a look could take its post for"
+            " another's. Open them, and look at the page."
         ),
         """
 SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
-       j.remote_id || ' is bound to job ' || r.job_id AS detail
+       j.remote_id || coalesce((SELECT ' is bound to job ' || o.job_id FROM remote_posts o
+                                 WHERE o.channel_id = j.channel_id AND o.remote_id = j.remote_id
+                                 LIMIT 1), ' is not bound') AS detail
   FROM {jobs} j
-  JOIN remote_posts r ON r.channel_id = j.channel_id AND r.remote_id = j.remote_id
- WHERE r.job_id <> j.id
+  LEFT JOIN remote_posts r
+    ON r.job_id = j.id AND r.remote_id = j.remote_id AND r.channel_id = j.channel_id
+ WHERE j.remote_id IS NOT NULL AND r.job_id IS NULL
 UNION ALL
 SELECT NULL, NULL, channel_id, remote_id || ' is bound ' || count(*) || ' times'
-  FROM remote_posts GROUP BY channel_id, remote_id HAVING count(*) > 1
+  FROM {remote_posts} r
+ WHERE NOT EXISTS (SELECT FROM pg_index i
+                    WHERE i.indexrelid = to_regclass('publisher.remote_posts_pkey')
+                      AND i.indisunique AND i.indisvalid)
+ GROUP BY channel_id, remote_id HAVING count(*) > 1
 """,
     ),
     Invariant(
@@ -163,7 +169,8 @@ SELECT job_id, number AS attempt, NULL::integer AS channel_id,
            || coalesce(' by ' || proved_by, '') || coalesce(' (' || proof_detail || ')', '')
            AS detail
   FROM {attempts} a
- WHERE outcome IN ('rejected', 'deferred', 'unauthorized') AND proof IS NULL
+ WHERE outcome IN ('rejected', 'deferred', 'unauthorized')
+       AND (proof IS NULL OR proof IN ('absent', 'repeat_safe'))
     OR proof IN ('refused', 'not_sent')
        AND (coalesce(outcome, 'unknown') = 'unknown'
             OR proved_by !~ '^(worker run [0-9]+|reconciler)$')
@@ -289,11 +296,13 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
             " both jobs and look at the page."
         ),
         """
-SELECT max(c.job_id) AS job_id, NULL::integer AS attempt, j.channel_id,
-       'the platform key ' || c.platform_key || ' is that of ' || count(*) || ' jobs' AS detail
-  FROM {contents} c JOIN jobs j ON j.id = c.job_id
- WHERE c.platform_key IS NOT NULL
- GROUP BY j.channel_id, c.platform_key HAVING count(*) > 1
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'the platform key ' || c.platform_key || ' is also that of job ' || o.id AS detail
+  FROM jobs j
+  JOIN job_contents c ON c.job_id = j.id
+  JOIN {contents} d ON d.platform_key = c.platform_key AND d.job_id <> c.job_id
+  JOIN jobs o ON o.id = d.job_id AND o.channel_id = j.channel_id
+ WHERE j.state IN ('scheduled', 'claimed', 'sending', 'unknown')
 """,
     ),
     Invariant(

@@ -46,6 +46,7 @@ class Invariant:
         for name, (table, column) in SCOPED.items():
             narrowed = f"(SELECT * FROM {table} WHERE {column} = ANY(%(ids)s::bigint[]))"  # noqa: S608 - our own words
             sql = sql.replace("{" + name + "}", table if full else narrowed)
+        sql = sql.replace("{versions}", "post_versions" if full else _VERSIONS)
         return sql.replace("{approved_since}", "true" if full else RECENT)
 
 
@@ -68,6 +69,8 @@ SELECT id FROM jobs
 """  # noqa: S608 - our own words
 """The jobs that are looked at by default: those not over, and those that ended lately."""
 
+_VERSIONS: Final = """(SELECT * FROM post_versions WHERE id IN (
+    SELECT version_id FROM job_contents WHERE job_id = ANY(%(ids)s::bigint[])))"""
 _LETTERS: Final = {severity.value[0].upper(): severity for severity in Severity} | {
     "T": Severity.UNTRUE
 }

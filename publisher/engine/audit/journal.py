@@ -20,6 +20,10 @@ _WORDS: Final = {
     "confirm_published": "published unknown",  # unknown where the id was another job's
     "defer": f"{_OPEN} failed unknown",
     "unauthorized": f"{_OPEN} failed unknown",
+    "late_publish": "published",
+    "quarantine": _OPEN,
+    "quarantine_found": "published",
+    "quarantine_released": _OPEN,
     "restore": _OPEN,
     "requeue": _OPEN,
     "hold": _OPEN,
@@ -38,6 +42,11 @@ _SHAPES: Final = {
     "unauthorized": "reason",
     "look_unclear": "reason",
     "confirm_published": "remote_id",
+    "late_publish": "from remote_id",
+    "quarantine": "cause since",
+    "quarantine_found": "reason",
+    "quarantine_look": "kind",
+    "quarantine_released": "reason",
     "alert": "incident at alert",
     "hand_over": "to",
     "snooze": "until",
@@ -131,7 +140,7 @@ SELECT j.id AS job_id, j.attempts AS attempt, j.channel_id,
     ON n.job_id = j.id AND n.number = j.attempts
        AND n.settled_at BETWEEN j.settled_at - interval '10 minutes'
                             AND j.settled_at + interval '10 minutes'
- WHERE j.settled_at IS NOT NULL AND n.job_id IS NULL
+ WHERE j.settled_at IS NOT NULL AND j.state <> 'published' AND n.job_id IS NULL
    AND NOT EXISTS (SELECT FROM job_events e
                     WHERE e.job_id = j.id AND abs(extract(epoch FROM e.at - j.settled_at)) < 600)
    AND NOT EXISTS (SELECT FROM verdicts v
@@ -151,13 +160,14 @@ SELECT e.job_id, e.attempt, NULL::integer AS channel_id,
    AND (e.detail ->> 'from') || '>' || (e.detail ->> 'to') NOT IN ({_PAIRS})
 UNION ALL
 SELECT c.job_id, NULL, NULL,
-       c.line || ' at ' || c.at || ' while it was ' || array_to_string(c.was, ' or ')
+       c.line || ' at ' || c.at || ' while it was '
+           || coalesce(array_to_string(c.was, ' or '), 'never ended')
   FROM (SELECT l.job_id, l.at, l.line,
                lag(l.says) OVER (PARTITION BY l.job_id ORDER BY l.at) AS was,
                CASE WHEN l.line = 'verdict' THEN ARRAY['unknown']
                     ELSE {_cases(_FROM, "l.line")} END END AS possible
           FROM ({_LINES}) AS l WHERE l.says IS NOT NULL) AS c
- WHERE NOT c.was && c.possible
+ WHERE NOT c.was && c.possible OR c.was IS NULL AND c.line IN ('restore', 'requeue')
 """,  # noqa: S608 - our own words
     ),
     Invariant(
@@ -214,8 +224,9 @@ SELECT v.job_id, v.attempt, NULL::integer AS channel_id,
     OR v.attempt <> 0 AND a.job_id IS NULL
     OR v.at > now() + interval '1 minute' OR v.at < a.begun_at - interval '1 second'
     OR v.decision IN ('absent', 'repeat') AND v.attempt <> 0 AND a.proof IS NULL
-    OR v.decision = 'live' AND NOT v.detail ? 'remote_id'
-    OR v.decision = 'absent' AND NOT v.detail ? 'send'
+    OR (v.decision = 'live') <> (v.detail ? 'remote_id')
+    OR (v.decision = 'absent') <> (v.detail ? 'send')
+    OR v.detail ? 'until' AND v.decision <> 'repeat'
     OR v.decision = 'live' AND v.attempt <> 0 AND a.outcome IS DISTINCT FROM 'published'
     OR v.who = 'reconciler' AND v.decision IN ('live', 'absent')
        AND NOT EXISTS (SELECT FROM looks l
@@ -268,6 +279,7 @@ SELECT NULL::bigint AS job_id, NULL::integer AS attempt, NULL::integer AS channe
     OR i.declared_gone_at < i.started_at - interval '1 second'
     OR i.seen_at > i.ended_at + interval '1 minute'
     OR (i.ended_at IS NULL) <> (i.end_reason IS NULL)
+    OR i.started_at < (SELECT d.created_at FROM deployment d) - interval '1 hour'
     OR greatest(i.started_at, i.seen_at, i.ended_at, i.declared_gone_at)
            > now() + interval '1 minute'
 """,

@@ -120,7 +120,7 @@ def audit(
         for one in wanted:
             begun = monotonic()
             try:
-                found = _ask(conn, one, ids, alerted=alerted)
+                found = ask(conn, one, ids, alerted=alerted)
             except psycopg.Error as error:
                 if conn.closed or conn.broken:
                     raise
@@ -157,8 +157,11 @@ def _in_scope(conn: Conn) -> list[int]:
         raise AuditImpossible(message) from error
 
 
-def _ask(conn: Conn, one: Invariant, ids: Sequence[int] | None, *, alerted: bool) -> Broken | None:
-    """Ask one invariant, in a savepoint of its own: one that fails spoils no other."""
+def ask(conn: Conn, one: Invariant, ids: Sequence[int] | None, *, alerted: bool) -> Broken | None:
+    """Ask one invariant within a transaction, of these jobs or, with None, of all.
+
+    In a savepoint of its own: one that fails spoils no other. None where it holds.
+    """
     statement = _GIVEN.replace("{shown}", str(SHOWN)).replace(
         "{sql}", one.statement(full=ids is None)
     )

@@ -66,7 +66,7 @@ SELECT coalesce(j.id, d.job_id) AS job_id, j.attempts AS attempt, j.channel_id,
   FROM (SELECT * FROM jobs WHERE state = 'unknown') AS j
   FULL JOIN doubts d ON d.job_id = j.id
  WHERE d.job_id IS NULL OR j.id IS NULL
-    OR abs(extract(epoch FROM d.since - j.settled_at)) > 600
+    OR coalesce(abs(extract(epoch FROM d.since - j.settled_at)), 601) > 600
 """,
     ),
     Invariant(
@@ -151,6 +151,24 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
   FROM {jobs} j
  WHERE j.state = 'scheduled' AND j.hold_reason IS NOT NULL AND j.useful_until IS NULL
    AND j.due_at < now() - interval '7 days'
+""",
+    ),
+    Invariant(
+        "S10",
+        _("what is in quarantine is looked for, and decided within a day"),
+        _("It is not sent while nobody decides. See: publisher quarantine status"),
+        """
+SELECT q.job_id, NULL::integer AS attempt, NULL::integer AS channel_id,
+       concat('a look is due since ' || q.next_look_at, ' a person is asked since ' || q.asked_at)
+           AS detail
+  FROM quarantined q
+ WHERE q.released_at IS NULL
+   AND (q.asked_at < now() - interval '1 day'
+        OR q.next_look_at < now() - interval '15 minutes'
+           AND (q.lease_until IS NULL OR q.lease_until < now() - interval '15 minutes')
+        OR q.next_look_at IS NULL AND q.asked_at IS NULL
+        OR greatest(q.next_look_at, q.lease_until) > now() + interval '1 day')
+   AND EXISTS (SELECT FROM jobs j WHERE j.id = q.job_id AND j.state = 'scheduled')
 """,
     ),
 )

@@ -14,7 +14,7 @@ from publisher.editorial.posts import Destination, Draft
 from publisher.engine import ledger, retry
 from publisher.engine.alert import Alert, Incident
 from publisher.engine.content import Letter, Post, digest
-from publisher.engine.job import JobId, State, Token
+from publisher.engine.job import Hold, JobId, State, Token
 from publisher.engine.ledger import Claimed, Doubt, Moved
 from publisher.engine.ledger import alerts as alert_ledger
 from publisher.engine.outcome import Published, Reason, Unauthorized
@@ -45,7 +45,7 @@ ALL_STATES = frozenset(State)
 class Desk(Lane):
     """A channel whose jobs come from posts, as an editor's do."""
 
-    def post(self, *, due: timedelta = timedelta(minutes=-1)) -> JobId:
+    def post(self, *, due: timedelta = AT_ONCE) -> JobId:
         """A post that is written, approved and scheduled."""
         number = next(self._count)
         draft = Draft(
@@ -62,7 +62,9 @@ class Desk(Lane):
         return job.job_id
 
     def add(self, **changes: Any) -> JobId:  # noqa: ANN401 - of NewJob
-        return super().add(**changes) if "kind" in changes else self.post()
+        if "kind" not in changes:
+            return self.post()
+        return super().add(**({"run_at": datetime.now(UTC)} | changes))
 
     def claimed(self, job_id: JobId | None = None, **changes: Any) -> Claimed:  # noqa: ANN401
         """As in a lane; the job goes back to the queue it is of."""
@@ -100,6 +102,7 @@ class Past:
     @classmethod
     def made(cls, ground: Ground, folder: Path) -> Past:
         past = cls(ground, folder)
+        past.files()
         past.sends()
         past.people()
         past.doubts()
@@ -123,8 +126,8 @@ class Past:
         at = self.desk
         for number in range(4):
             self.jobs[f"live {number}"] = at.put(State.PUBLISHED).id
-        self.jobs["refused"] = at.put(State.FAILED).id
-        self.jobs["refused before"] = at.put(State.FAILED, begun=False).id
+        self.jobs["refused"] = at.put(State.FAILED, begun=True).id
+        self.jobs["refused before"] = at.put(State.FAILED).id
         self.jobs["missed"] = at.put(State.MISSED).id
         self.jobs["second try"] = at.ends(refused_for_now(), published("second")).id
         self.jobs["third try"] = at.ends(not_sent(), refused_for_now(), published("third")).id
@@ -361,14 +364,11 @@ class Past:
                 job = Placed(job.id, job.token, at.begin(job))
             assert at.end(job, end).done
 
-    def the_rest(self) -> None:
-        """Unique work, gates, and what workers' own files told of."""
-        at, ground = self.desk, self.ground
-        for name, state in (("unique and live", State.PUBLISHED), ("unique", State.SCHEDULED),
-                            ("unique, failed", State.FAILED)):  # fmt: skip
-            self.jobs[name] = at.put(
-                state, kind="ping", queue="ping", unique_for=timedelta(hours=1)
-            ).id
+    def files(self) -> None:
+        """What workers' own files told of, and the quarantine that followed."""
+        ground = self.ground
+        for name in ("in quarantine", "found there", "let go", "cancelled there"):
+            self.jobs[name] = self.desk.post(due=timedelta(minutes=-1))
         other = ground.lane()
         run = Fallen.start(other, self.folder)
         found = Desk(ground, other.channel_id, "publish", incarnation=run.number)
@@ -379,13 +379,30 @@ class Past:
         run.begins(answered)
         run.spool.start(answered.token)
         run.spool.answer(answered.token, Published("in the file"))
-        found.incarnation = at.incarnation
         unrecorded = Placed(found.post(due=timedelta(hours=1)), Token(uuid4()))
         run.begins(unrecorded)
         run.spool.start(unrecorded.token)
         run.dies()
         replay(ground, self.folder)
         assert ground.state(unrecorded.id) is State.UNKNOWN
+        assert ground.row(self.jobs["let go"])["hold_reason"] == Hold.QUARANTINE
+        ledger.found_live(
+            ground.conn, self.jobs["found there"], remote_id="was there before", permalink=None,
+            who="operator", reason="seen on the page",
+        )  # fmt: skip
+        gone = [self.jobs["let go"]]
+        assert ledger.release_suspects(ground.conn, gone, who="operator", reason="not there")
+        self.moved(ledger.cancel, "cancelled there")
+
+    def the_rest(self) -> None:
+        """Unique work, gates, and a job on its way."""
+        at, ground = self.desk, self.ground
+        for name, state in (("unique and live", State.PUBLISHED), ("unique", State.SCHEDULED),
+                            ("unique, failed", State.FAILED)):  # fmt: skip
+            self.jobs[name] = at.put(
+                state, kind="ping", queue="ping", unique_for=timedelta(hours=1)
+            ).id
+        other = ground.lane()
         ledger.rest_channels(
             ground.conn,
             {(other.channel_id, 1): Rest(seconds=60.0, blocked=Reason.NEEDS_RECONNECTING)},
