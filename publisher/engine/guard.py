@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 
 _TRIES = 8
 _BETWEEN_TICKS = 1.0
+_AFTER_A_SEND = 0.25
 _BETWEEN_WRITES = 5.0
 
 
@@ -66,6 +67,7 @@ class Guard:
     floor: int = 0
     _ticked_at: float = -math.inf
     _told_at: float = -math.inf
+    _has_sent: bool = False
     _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "witness"))
     _under_way: Future[Held | None] | Future[Record] | None = None
 
@@ -104,18 +106,23 @@ class Guard:
         message = f"The witness {self.store.name} changes faster than it is read. Trying again."
         raise WitnessUnreachable(message)
 
-    def beat(self, conn: Conn) -> bool:
+    def beat(self, conn: Conn, *, has_sent: bool = False) -> bool:
         """Raise the tick about once a second, and have the witness told in time.
 
-        Returns False where the database went back under this connection; what was due is in
-        quarantine then. Raises ``psycopg.Error``, ``WitnessUnreachable``, ``WrongWitness``.
+        ``has_sent``: something was begun since the last beat. Then it is raised sooner: a database
+        restored under a living connection is noticed by its tick, so what was sent since the last
+        raise is what could go unnoticed. Returns False where the database went back so; what was
+        due is in quarantine then. Raises ``psycopg.Error``, ``WitnessUnreachable``,
+        ``WrongWitness``.
         """
         self._go_on(conn)
         now = boottime()
-        if now - self._ticked_at < _BETWEEN_TICKS:
+        apart = _AFTER_A_SEND if has_sent or self._has_sent else _BETWEEN_TICKS
+        if now - self._ticked_at < apart:
+            self._has_sent |= has_sent
             return True
-        self._ticked_at = now
-        tick = ledger.raise_tick(conn, ceiling=self.ceiling)
+        self._ticked_at, self._has_sent = now, False
+        tick = ledger.raise_tick(conn, ceiling=self.ceiling, apart=apart)
         if tick < self.floor:
             self.admit(conn, known=Cause.WENT_BACK)
             return False

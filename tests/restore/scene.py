@@ -52,6 +52,10 @@ class Scene:
     def quarantines(self) -> list[Row]:
         return self.stage.ground.sql("SELECT * FROM quarantines ORDER BY id")
 
+    def tick(self) -> int:
+        value: int = self.stage.ground.one("SELECT value FROM tick")
+        return value
+
     def held(self) -> list[Row]:
         return self.stage.ground.sql(
             "SELECT q.*, j.state FROM quarantined q JOIN jobs j ON j.id = q.job_id"

@@ -31,11 +31,12 @@ def stands(conn: AnyConnection) -> Stands:
     return row
 
 
-# Skipped while another coordinator is at it: one raise a second is enough for all.
+# Skipped while another coordinator is at it: one raise is enough for all.
 _RAISE = """
 WITH due AS MATERIALIZED (
     SELECT one FROM publisher.tick
-     WHERE raised_at <= clock_timestamp() - interval '1 second' AND value < %(ceiling)s
+     WHERE raised_at <= clock_timestamp() - make_interval(secs => %(apart)s)
+       AND value < %(ceiling)s
        FOR UPDATE SKIP LOCKED),
 raised AS (
     UPDATE publisher.tick t SET value = t.value + 1, raised_at = clock_timestamp()
@@ -45,12 +46,12 @@ SELECT coalesce((SELECT value FROM raised), (SELECT value FROM publisher.tick))
 """
 
 
-def raise_tick(conn: Conn, *, ceiling: int) -> int:
-    """Count one further, if a second has passed and ``ceiling`` allows; returns where it stands.
+def raise_tick(conn: Conn, *, ceiling: int, apart: float) -> int:
+    """Count one further, if ``apart`` seconds have passed; returns where it stands.
 
-    ``ceiling`` is what the witness is known to hold.
+    ``ceiling`` is what the witness is known to hold; it is not passed.
     """
-    row = conn.execute(_RAISE, {"ceiling": ceiling}).fetchone()
+    row = conn.execute(_RAISE, {"ceiling": ceiling, "apart": apart}).fetchone()
     assert row is not None  # noqa: S101 - the migration made the row
     return int(row[0])
 

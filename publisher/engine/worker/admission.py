@@ -31,6 +31,7 @@ class Admission:
     station: Station
     admitted: Conn | None = None
     tried_at: float = -math.inf
+    begun: int = 0
 
     def hold(self, conn: Conn) -> bool:
         """Compare a new connection's database with the witness, and later let both go on.
@@ -41,7 +42,8 @@ class Admission:
         if self.guard is None:
             return False
         if self.admitted is conn:
-            went_back = not self.guard.beat(conn)
+            has_sent, self.begun = self.station.begun > self.begun, self.station.begun
+            went_back = not self.guard.beat(conn, has_sent=has_sent)
             self.station.floor = self.guard.floor
             if went_back:
                 raise WentBackError

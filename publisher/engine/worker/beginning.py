@@ -80,6 +80,7 @@ class Beginning:
     ) -> bool:
         self.station.at(Point.AFTER_BEGIN)
         begun = [(held, ready, permits[held.id]) for held, ready in batch if held.id in permits]
+        self.station.begun += len(begun)
         try:
             self.station.spool.open(
                 Opened(

@@ -58,8 +58,8 @@ def where(error: BaseException) -> str:
 class Station:
     """One worker run.
 
-    ``now`` is the database's clock; ``floor`` the highest tick that was seen of it; ``parked``
-    counts ends it refused.
+    ``now`` is the database's clock; ``floor`` the highest tick that was seen of it; ``begun``
+    counts sends, ``parked`` ends it refused.
     """
 
     registry: Registry
@@ -77,6 +77,7 @@ class Station:
     channels: dict[int, Channel] = field(default_factory=dict)
     parked: int = 0
     floor: int = 0
+    begun: int = 0
 
     @property
     def who(self) -> str:
