@@ -48,6 +48,11 @@ _COUNTERS: Mapping[Count, tuple[str, str, tuple[str, ...]]] = {
         "Answers that came after their job was taken away",
         ("became",),
     ),
+    Count.BROKEN: (
+        "publisher_audit_broken",
+        "Invariants found broken by hourly audits, once for each audit",
+        ("invariant", "severity"),
+    ),
 }
 
 
@@ -152,6 +157,12 @@ def _stands(stands: queries.Measures) -> Iterator[Metric]:
     yield _by("channels_blocked", "Channels that take nothing", "reason", stands.blocked)
     yield _one("publisher_workers", "Worker runs with a sign of life", stands.workers)
     yield _one("publisher_workers_silent", "Worker runs without, not proved over", stands.silent)
+    yield _by(
+        "publisher_quarantined",
+        "Posts that are looked for before they are sent, by whether they need a person",
+        "needs_a_person",
+        stands.quarantined,
+    )
     yield _one("publisher_orphans", "Sends that the database has no record of", stands.orphans)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from publisher import reasons
-from publisher.engine.job import State
+from publisher.engine.job import Hold, State
 from publisher.engine.queries import JobRow
 from publisher.words import _
 
@@ -107,6 +107,15 @@ def _asked(reason: str) -> str:
 
 
 def _scheduled(row: JobRow, tries: int) -> Standing:
+    if row.hold_reason == Hold.QUARANTINE:
+        return Standing(
+            "?",
+            _("In quarantine: looked for first"),
+            OnPage.MAYBE,
+            _("The database may lack the record of its send, as one that was restored does."),
+            _("it is looked for on its page, and sent only when it is not there"),
+            verbs=("quarantine status",),
+        )
     if row.hold_reason is not None:
         return Standing(
             "‖",

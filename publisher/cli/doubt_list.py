@@ -11,7 +11,7 @@ from publisher.cli.screen import Column
 from publisher.engine.content import ContentError, Post
 from publisher.engine.errors import PublisherError
 from publisher.engine.job import public_id
-from publisher.engine.queries import DoubtRow
+from publisher.engine.queries import DoubtRow, OrphanRow
 from publisher.engine.registry import Registry
 from publisher.words import _, many
 
@@ -63,6 +63,50 @@ def as_json(row: DoubtRow, registry: Registry) -> dict[str, object]:
         "asked_reason": row.asked_reason,
         "taken_by": row.taken_by,
         "snoozed_until": moments.iso(row.snoozed_until),
+    }
+
+
+def show_orphans(rows: Sequence[OrphanRow]) -> None:
+    """Sends that the database has no record of: where to look, while they are remembered."""
+    if not rows:
+        return
+    screen.say(
+        many(
+            "{n} send that the database has no record of, and no post of:",
+            "{n} sends that the database has no record of, and no posts of:",
+            len(rows),
+        )
+    )
+    for row in rows:
+        words = _("told {ago} · worker run {run}, job number {job} · {answer}")
+        screen.say(
+            "  "
+            + words.format(
+                ago=moments.relative(row.at, row.now),
+                run=row.worker_run,
+                job=row.job_id,
+                answer=_answer(row),
+            )
+        )
+
+
+def _answer(row: OrphanRow) -> str:
+    if row.remote_id is not None:
+        return _("the platform answered: {id}").format(id=screen.visible(row.remote_id))
+    if row.outcome is not None:
+        return _("its end: {outcome}").format(outcome=row.outcome)
+    return _("no answer; it may be on a page")
+
+
+def orphan_as_json(row: OrphanRow) -> dict[str, object]:
+    """One such send as ``--json`` has it."""
+    return {
+        "orphan": row.id,
+        "told_at": moments.iso(row.at),
+        "worker_run": row.worker_run,
+        "job_number": row.job_id,
+        "outcome": row.outcome,
+        "remote_id": row.remote_id,
     }
 
 

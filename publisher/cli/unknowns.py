@@ -55,13 +55,16 @@ def list_unknowns(*, json: Json = False) -> None:
     """Exit 0 whatever is listed."""
     with session.transaction() as conn:
         rows = unknowns.listing(conn)
+        lost = unknowns.orphans(conn)
         digits = queries.id_digits(conn)
     registry = bootstrap.describing_registry(session.settings())
     if json:
         screen.emit(doubt_list.as_json(row, registry) for row in rows)
+        screen.emit(map(doubt_list.orphan_as_json, lost))
         return
+    doubt_list.show_orphans(lost)
     if not rows:
-        screen.say(_("Nothing is in doubt."))
+        screen.say(_("Nothing else is in doubt.") if lost else _("Nothing is in doubt."))
         screen.say_next("publisher jobs list")
         return
     doubt_list.show(rows, registry, digits=digits)

@@ -22,7 +22,7 @@ from publisher.engine.evidence import Candidate, Mismatch, NotThisPost
 from publisher.engine.job import Channel, JobId, State, public_id
 from publisher.engine.ledger import Doubt, Judged
 from publisher.engine.ledger.driver import driver_of
-from publisher.engine.queries import DoubtRow, JobDetail, LookDetail
+from publisher.engine.queries import DoubtRow, JobDetail, LookDetail, OrphanRow
 from publisher.engine.registry import Registry
 from publisher.words import _
 
@@ -113,6 +113,11 @@ class Decision:
 def listing(conn: Connection) -> list[DoubtRow]:
     """Every post that may be live, those that need a person first."""
     return queries.doubt_rows(conn)
+
+
+def orphans(conn: Connection) -> list[OrphanRow]:
+    """Every send that the database has no record of, and no job for."""
+    return queries.orphan_rows(conn)
 
 
 def see(

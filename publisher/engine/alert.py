@@ -35,6 +35,8 @@ class Incident(StrEnum):
     """A worker run gives no sign of life and is not proved to be over."""
     QUARANTINE = "quarantine"
     """The database may lack sends that were made, as one that was restored does."""
+    AUDIT = "audit"
+    """An invariant of the journal does not hold."""
 
 
 class Urgency(StrEnum):
@@ -123,15 +125,14 @@ class Wording:
             return today
         return datetime.combine(local.date() + timedelta(days=1), time(self.handover_hour), zone)
 
-    def _urgency(self, of: Matter, handover: datetime) -> tuple[Urgency, str]:
+    def _urgency(  # noqa: PLR0911 - a reason for each
+        self, of: Matter, handover: datetime
+    ) -> tuple[Urgency, str]:
         """WAKE only when usefulness ends before the hand-over, or for a rate of them."""
         until = of.useful_until
-        if of.incident is Incident.SILENT and of.waiting == 0:
-            return Urgency.WAKE, _("WAKE: nothing is sent until a worker runs")
-        if of.incident is Incident.QUARANTINE:
-            return Urgency.WAKE, _("WAKE: what was due waits for it")
-        if len(of.jobs) >= self.rate:
-            return Urgency.WAKE, _("WAKE: {n} in one message").format(n=len(of.jobs))
+        at_once = self._at_once(of)
+        if at_once is not None:
+            return Urgency.WAKE, at_once
         if until is not None and of.now < until < handover:
             words = _("WAKE: useful until {until}, before the hand-over at {handover}")
             return Urgency.WAKE, words.format(
@@ -142,6 +143,18 @@ class Wording:
             return Urgency.CAN_WAIT, words
         tail = _("useful until {until}") if until > of.now else _("useful until {until}, now over")
         return Urgency.CAN_WAIT, f"{words} ({tail.format(until=self._clock(until, of.now))})"
+
+    def _at_once(self, of: Matter) -> str | None:
+        """Why somebody is woken whatever the hour, if so."""
+        if of.incident is Incident.SILENT and of.waiting == 0:
+            return _("WAKE: nothing is sent until a worker runs")
+        if of.incident is Incident.QUARANTINE:
+            return _("WAKE: what was due waits for it")
+        if of.incident is Incident.AUDIT and of.where.startswith("D"):
+            return _("WAKE: something may be sent twice")
+        if len(of.jobs) >= self.rate:
+            return _("WAKE: {n} in one message").format(n=len(of.jobs))
+        return None
 
     def _head(self, of: Matter) -> str:
         return " · ".join((self._what(of), of.where, self._since(of)))
@@ -173,6 +186,8 @@ class Wording:
                 return _("A worker is silent")
             case Incident.QUARANTINE:
                 return _("The database may lack posts that were sent")
+            case Incident.AUDIT:
+                return _("The journal contradicts itself")
             case _:
                 assert_never(of.incident)
 
@@ -209,6 +224,8 @@ class Wording:
                     "What was due is looked for on its page before it is sent. What can neither be"
                     " found nor ruled out waits for you."
                 )
+            case Incident.AUDIT:
+                return _("Nothing was changed. The audit names the rows and says what to do.")
             case _:
                 assert_never(of.incident)
 
@@ -256,6 +273,8 @@ def _place(of: Matter) -> tuple[str, str]:
             return "workers", "publisher workers list"
         case Incident.QUARANTINE:
             return "quarantine", "publisher quarantine status"
+        case Incident.AUDIT:
+            return "audit", "publisher audit"
         case _ if len(of.jobs) == 1:
             name = public_id(of.jobs[0])
             is_doubt = of.incident in {Incident.DOUBT, Incident.ORPHAN}

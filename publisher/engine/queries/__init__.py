@@ -37,6 +37,7 @@ from publisher.engine.queries.names import (
     find_job,
     id_digits,
 )
+from publisher.engine.queries.orphans import OrphanRow, orphan_rows
 from publisher.engine.queries.quarantine import (
     QuarantineRow,
     SuspectRow,
@@ -60,6 +61,7 @@ __all__ = [
     "LookDetail",
     "Measures",
     "Moment",
+    "OrphanRow",
     "QuarantineRow",
     "Sender",
     "SuspectRow",
@@ -80,6 +82,7 @@ __all__ = [
     "job_detail",
     "job_rows",
     "measures",
+    "orphan_rows",
     "quarantine_backlog",
     "quarantine_rows",
     "sealed_credentials",

@@ -30,6 +30,7 @@ class Measures:
 
     ``held``: jobs in a worker's hands, by state. ``blocked``: channels that take nothing, by
     reason. ``silent``: worker runs without a sign of life that are not proved to be over.
+    ``quarantined``: jobs that are looked for first, by whether they need a person.
     """
 
     due: Mapping[str, DueOn]
@@ -40,6 +41,7 @@ class Measures:
     workers: int
     silent: int
     orphans: int
+    quarantined: Mapping[str, int]
 
 
 _DUE = text("""
@@ -70,6 +72,10 @@ _WORKERS = text("""
 SELECT count(*) FILTER (WHERE seen_at >= clock_timestamp() - make_interval(secs => :silent_for)),
        count(*) FILTER (WHERE seen_at < clock_timestamp() - make_interval(secs => :silent_for))
   FROM publisher.incarnations WHERE ended_at IS NULL AND declared_gone_at IS NULL
+""")
+_QUARANTINED = text("""
+SELECT (asked_at IS NOT NULL)::text AS asks, count(*) AS jobs
+  FROM publisher.quarantined WHERE released_at IS NULL GROUP BY asks
 """)
 _ORPHANS = text("SELECT count(*) FROM publisher.orphans WHERE NOT adopted")
 
@@ -102,4 +108,6 @@ def measures(conn: Connection, *, silent_for: timedelta) -> Measures:
         workers=workers,
         silent=silent,
         orphans=conn.execute(_ORPHANS).scalar_one(),
+        quarantined={"true": 0, "false": 0}
+        | {row.asks: row.jobs for row in conn.execute(_QUARANTINED)},
     )
