@@ -228,12 +228,14 @@ class Run:
         """
 
         def is_over() -> bool:
+            is_done = self._is_done()
             has_all_landed = time.monotonic() > self._all_landed_at
             but = [] if has_all_landed else [*OTHERS]
             if self.schedule.variant and not has_all_landed:
                 but.append("facebook_pages")  # some of them show themselves only then
             left = self.ground.hasten_looks(but, since=_LANDED_SECONDS)
-            return not left and not self.ground.untold() and self._is_done()
+            # Asked once more: a send may have become a doubt, and a doubt a send, meanwhile.
+            return is_done and not left and not self.ground.untold() and self._is_done()
 
         self._until(is_over)
 
