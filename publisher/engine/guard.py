@@ -83,13 +83,16 @@ class Guard:
         given = None if known is None else Doubted(known, strict=True)
         self.ceiling = self.floor = 0
         for tried in range(_TRIES):
-            stands = ledger.stands(conn)
             try:
                 held = self.store.read()
+                stands = ledger.stands(conn)
+                doubt = given or self._doubt(stands, held)
+                # What others did between the two readings is no sign of a loss.
+                if doubt is not None and doubt is not given and self.store.read() != held:
+                    continue
             except WitnessUnreadable as error:
                 self._start_anew(conn, error, given, since)
                 return
-            doubt = given or self._doubt(stands, held)
             if doubt is not None:
                 record = None if held is None else held.record
                 self._quarantine(conn, doubt, record, since)
