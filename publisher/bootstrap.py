@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ from publisher.editorial.media import PostgresMediaStore
 from publisher.engine.adapter import MediaStore
 from publisher.engine.alert import Wording
 from publisher.engine.alerts import Alerts
+from publisher.engine.audit.hourly import Hourly
 from publisher.engine.errors import PublisherError
 from publisher.engine.guard import Guard
 from publisher.engine.job import Channel
@@ -159,6 +160,16 @@ def measured(app: App) -> Iterator[None]:
     )
     with metrics.serving(settings.metrics_host, settings.metrics_port):
         yield
+
+
+def audited(app: App) -> AbstractContextManager[None]:
+    """Audit once an hour, whichever process of the deployment comes first, while a block lasts."""
+    return Hourly(
+        connect=connector(app.database),
+        alarm=alerts(app.settings, app.registry),
+        alerted=bool(app.settings.alert_channels),
+        tally=app.tally,
+    ).running()
 
 
 def connector(database: Database) -> Callable[[], psycopg.Connection[Any]]:

@@ -54,6 +54,6 @@ def worker(
             signal.signal(number, drain)
         if parent_pipe:
             children.when_parent_ends(process.drain)
-        with bootstrap.measured(app):
+        with bootstrap.measured(app), bootstrap.audited(app):
             code = process.run()
     raise typer.Exit(code)

@@ -125,9 +125,7 @@ class Wording:
             return today
         return datetime.combine(local.date() + timedelta(days=1), time(self.handover_hour), zone)
 
-    def _urgency(  # noqa: PLR0911 - a reason for each
-        self, of: Matter, handover: datetime
-    ) -> tuple[Urgency, str]:
+    def _urgency(self, of: Matter, handover: datetime) -> tuple[Urgency, str]:
         """WAKE only when usefulness ends before the hand-over, or for a rate of them."""
         until = of.useful_until
         at_once = self._at_once(of)

@@ -24,6 +24,8 @@ class Count(StrEnum):
     """Jobs taken from worker runs that were gone, by the state they went to."""
     LATE_ANSWERS = "late answers"
     """Answers that came after their job was taken away, by what became of them."""
+    BROKEN = "broken"
+    """Invariants that an hourly audit found broken, by id and severity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,18 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "UPDATE jobs SET remote_id = 'second' WHERE id = [live 0]",
     ),
     "D05": (
-        ("UPDATE attempts SET token = (SELECT token FROM attempts WHERE job_id = [live 0])"
-        " WHERE job_id = [live 1]"),
-        ("UPDATE jobs SET token = (SELECT token FROM jobs WHERE id = [claimed])"
-        " WHERE id = [at work]"),
-        (("UPDATE jobs SET token = (SELECT token FROM attempts"
-        " WHERE job_id = [live 0]), id = [live 0]"),
-        " WHERE id = [claimed]"),
+        (
+            "UPDATE attempts SET token = (SELECT token FROM attempts WHERE job_id = [live 0])"
+            " WHERE job_id = [live 1]"
+        ),
+        (
+            "UPDATE jobs SET token = (SELECT token FROM jobs WHERE id = [claimed])"
+            " WHERE id = [at work]"
+        ),
+        (
+            "UPDATE jobs SET id = [live 0], token = (SELECT token FROM attempts"
+            " WHERE job_id = [live 0]) WHERE id = [claimed]"
+        ),
     ),
     "D06": (
         ("UPDATE jobs SET post_id = (SELECT post_id FROM jobs WHERE id = [held])"
@@ -370,7 +375,7 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "INSERT INTO incarnations SELECT * FROM incarnations WHERE id = 1",
     ),
     "C10": (
-        "UPDATE incarnations SET declared_gone_at = seen_at + interval '1 second' WHERE id = 1",
+        "UPDATE incarnations SET declared_gone_at = clock_timestamp() WHERE id = 1",
         ("UPDATE incarnations SET seen_at = now() + interval '1 hour'"
         " WHERE declared_gone_at IS NOT NULL"),
     ),
