@@ -1,19 +1,23 @@
-"""``publisher db``: bring the schema to this release's revision, or see where it stands."""
+"""``publisher db``: bring the schema to this release's revision, dump the database, restore it."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from publisher.cli import screen, session
+from publisher import witness
+from publisher.cli import moments, screen, session
 from publisher.cli.exits import Exit
 from publisher.db import migrate, preflight
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.editorial import backup
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("Upgrade or check the database."))
+app = typer.Typer(no_args_is_help=True, help=_("Upgrade, check, dump or restore the database."))
 
 
 @app.command(help=_("Make the tables, or bring them to this release's revision."))
@@ -53,3 +57,102 @@ def check(
         screen.say_next("publisher worker")
     if problems:
         raise typer.Exit(Exit.USAGE)
+
+
+@app.command(
+    help=_(
+        "Write the whole database into one file. What is put back from it later, by whatever"
+        " means, is seen to be older than what went on."
+    )
+)
+def dump(
+    file: Annotated[Path, typer.Argument(help=_("A new file."), show_default=False)],
+) -> None:
+    """Exit 2 when it cannot; there is no file then."""
+    settings = session.settings()
+    store = witness.store(settings)
+    with session.database(Role.OWNER) as database:
+        dumped = backup.dump(database, file, store, step=settings.witness_step)
+    screen.say(
+        _("Dumped {size} into {file}. Generation {n} goes on.").format(
+            size=_bytes(dumped.size), file=file, n=dumped.generation
+        )
+    )
+    if not dumped.witness_told:
+        screen.say(
+            _("The witness {name} was not told; the next worker tells it.").format(name=store.name)
+        )
+    screen.say(_("Keep it apart from the sealing key, which is not in it."))
+    screen.say_next(f"publisher db restore {file}")
+
+
+@app.command(
+    help=_(
+        "Put a dump into an empty database, or in the place of everything in this one. What may"
+        " have been sent since the dump is looked for on its page before it is sent."
+    )
+)
+def restore(
+    file: Annotated[Path, typer.Argument(help=_("What `db dump` wrote."), show_default=False)],
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help=_("Everything in the database goes."))
+    ] = False,
+    confirm: Annotated[
+        str,
+        typer.Option(
+            metavar="DATABASE_NAME",
+            help=_("The name of the database that is replaced; else it is asked for."),
+            show_default=False,
+        ),
+    ] = "",
+    take_witness: Annotated[
+        bool,
+        typer.Option(
+            "--take-witness",
+            help=_("Write over a witness of another deployment; only when that one is over."),
+        ),
+    ] = False,
+    by: Annotated[
+        str, typer.Option(metavar="NAME", help=_("Who does it."), show_default=False)
+    ] = "",
+) -> None:
+    """Exit 4 while workers run, 2 for anything else in the way; nothing is changed then."""
+    settings = session.settings()
+    store = witness.store(settings)
+    with Database.open(settings, Role.OWNER, application_name="publisher db restore") as database:
+        if replace and not confirm and sys.stdin.isatty() and not backup.is_empty(database):
+            name = backup.database_name(database)
+            screen.note(_("Everything in database {name} goes.").format(name=name))
+            confirm = typer.prompt(_("Type its name"), default="", show_default=False)
+        restored = backup.restore(
+            database,
+            file,
+            store,
+            replaces=replace,
+            confirm=confirm,
+            take_witness=take_witness,
+            who=by or session.who(),
+            step=settings.witness_step,
+            absent_after=settings.publish_lease + settings.horizon,
+        )
+    screen.say(
+        _("Restored deployment {id} from {file} ({size}), generation {n}.").format(
+            id=restored.deployment,
+            file=file,
+            size=_bytes(restored.size),
+            n=restored.generation,
+        ),
+        many(
+            "{n} post is looked for on its page before it is sent: it may have been since {when}.",
+            "{n} posts are looked for on their pages before they are sent: they may have been"
+            " since {when}.",
+            restored.quarantined,
+            when=moments.iso(restored.beat_at),
+        ),
+    )
+    screen.say_next("publisher worker", "publisher quarantine status")
+
+
+def _bytes(size: int) -> str:
+    return many("{n} byte", "{n} bytes", size)

@@ -7,6 +7,7 @@ connection that breaks decides alone what that means.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import psycopg
@@ -123,6 +124,21 @@ class Database:
             application_name or self._application_name,
             prepare_threshold=0 if self._prepares else None,
         )
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which PostgreSQL's own programs connect as this does, in its role.
+
+        Past a pooler, and with no password on a command line, where anybody could read it.
+        """
+        parameters = self._parameters(self._direct, {"role": self.role.value})
+        parameters["application_name"] = self._application_name
+        known = {
+            option.keyword.decode(): option.envvar.decode()
+            for option in psycopg.pq.Conninfo.get_defaults()
+            if option.envvar
+        }
+        given = {known[name]: str(value) for name, value in parameters.items() if name in known}
+        return {**os.environ, "LC_ALL": "C", **given}
 
     def dispose(self) -> None:
         """Close the pool, then give up the embedded server, which stops when we were the last."""

@@ -14,7 +14,9 @@
     ├── LoginRefusedError           the server answers and lets us not in
     ├── RoleRefusedError            the login user may not act in the role
     ├── RolesMissingError           roles or schema are missing and we may not make them
-    ├── MigrationError              the schema cannot be brought to this release's revision
+    ├── BackupError                 a dump cannot be made or put back
+│   └── RestoreUnclearError     the answer to its commit was lost
+├── MigrationError              the schema cannot be brought to this release's revision
     └── PreflightError              the server would break the promise; in ``preflight``
 """
 
@@ -72,6 +74,21 @@ class RolesMissingError(DatabaseError):
         """Say ``sentence``, then the SQL."""
         super().__init__(f"{sentence}\n\n{sql}")
         self.sql = sql
+
+
+class BackupError(DatabaseError):
+    """A dump cannot be made or put back; what was there before is there still."""
+
+
+class RestoreUnclearError(BackupError):
+    """The connection broke as a restore was committed."""
+
+    def __init__(self) -> None:
+        """Say what is to be done."""
+        super().__init__(
+            "The connection was lost as the dump was committed: it may have been put back, or"
+            " not. Restore it again."
+        )
 
 
 class MigrationError(DatabaseError):

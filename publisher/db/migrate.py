@@ -111,6 +111,11 @@ def status(conn: Connection) -> SchemaStatus:
     return SchemaStatus(current, head, tuple(reversed(pending)))
 
 
+def knows(revision: str) -> bool:
+    """Whether this release can bring a schema at ``revision`` to its own."""
+    return any(revision == one.revision for one in _script().walk_revisions())
+
+
 def find_migrations() -> Path:
     """Return the folder of migrations: inside an installed wheel, or beside the package.
 
