@@ -75,14 +75,16 @@ _FROM: Final = {
 }  # fmt: skip
 _KNOWN: Final = ", ".join(f"'{name}'" for name in sorted({*_WORDS, *_SHAPES, *_OTHERS}))
 
+# From scheduled a job goes on, and back, without a line of its own.
+_TO: Final = f"""CASE WHEN e.detail ->> 'to' = ANY ({_array(_OPEN)}) THEN {_array(_OPEN)}
+                ELSE ARRAY[e.detail ->> 'to'] END"""
 # Every line that says a state, with when: journal, verdicts, and how attempts ended. An attempt
 # that was answered late ended differently from what it said at the time.
 _LINES: Final = f"""
 SELECT e.job_id, e.at, e.event AS line,
        {_cases(_WORDS, "e.event")}
-           WHEN 'lease_expired' THEN ARRAY[e.detail ->> 'to']
-           WHEN 'late_answer' THEN ARRAY[e.detail ->> 'to']
-           WHEN 'spool_read' THEN ARRAY[e.detail ->> 'to'] END AS says
+           WHEN 'lease_expired' THEN {_TO} WHEN 'late_answer' THEN {_TO}
+           WHEN 'spool_read' THEN {_TO} END AS says
   FROM {{events}} e
 UNION ALL
 SELECT v.job_id, v.at, 'verdict',
