@@ -61,7 +61,7 @@ _RECONCILERS = (
 )  # fmt: skip
 
 _MAIN_STATEMENTS = (
-    "claim gates", "claim rows", "claim read commit", "hands", "progress", "begin", "settle",
+    "claim read", "hands", "progress", "begin", "settle",
     "forsake", "late move commit",
 )  # fmt: skip
 """Statements after which the database holds something else than before."""
@@ -85,7 +85,7 @@ _JUDGING_BLOWS = (
     ("before", Blow.HOLD_AND_CUT), ("after", Blow.RESTART),
 )  # fmt: skip
 _SCHEDULING = ("enqueue", "enqueue commit")
-_AWAY_AT = (("claim read commit", "after"), ("begin", "after"), ("settle", "before"))
+_AWAY_AT = (("claim read", "after"), ("begin", "after"), ("settle", "before"))
 
 
 def _worker() -> list[Hit]:

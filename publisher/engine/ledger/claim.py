@@ -11,7 +11,6 @@ import psycopg
 from psycopg.rows import args_row, class_row
 
 from publisher.engine.job import Channel, JobId, Token
-from publisher.engine.ledger.arrays import numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +39,34 @@ class Claimed:
     useful_until: datetime | None
 
 
+# Three statements and one round trip: sent as a pipeline without a sync in between, they are one
+# transaction, and what one finds the next reads from a setting that lives as long as that does.
+# A lost claim is the same as none, so its commit need not wait for the disk: a begin that follows
+# is compared with the row, and its own commit puts both there.
+
 # Gates first, in a statement of their own: how many a channel has in flight is counted under its
 # gate's lock, and a statement that locked and counted at once would count from a snapshot older
 # than the lock. Paged by channel number from where the last claim ended, so that every channel
 # with something due has its turn, however much waits on another.
 _GATES = """
-SELECT g.channel_id FROM gates g
- WHERE g.channel_id > %(after)s
-   AND g.paused_at IS NULL AND g.blocked_at IS NULL
-   AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
-   AND (SELECT value FROM tick) >= %(floor)s
-   AND EXISTS (SELECT FROM jobs j
-                WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
-                  AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
-                  AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s))
-   AND (SELECT count(*) FROM jobs h
-         WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL) < g.max_in_flight
- ORDER BY g.channel_id LIMIT %(limit)s
-   FOR UPDATE OF g SKIP LOCKED
+WITH page AS MATERIALIZED (
+    SELECT g.channel_id FROM gates g
+     WHERE g.channel_id > %(after)s
+       AND g.paused_at IS NULL AND g.blocked_at IS NULL
+       AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
+       AND (SELECT value FROM tick) >= %(floor)s
+       AND EXISTS (SELECT FROM jobs j
+                    WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
+                      AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
+                      AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s))
+       AND (SELECT count(*) FROM jobs h
+             WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL) < g.max_in_flight
+     ORDER BY g.channel_id LIMIT %(limit)s
+       FOR UPDATE OF g SKIP LOCKED)
+SELECT count(*), max(channel_id),
+       set_config('publisher.gates', coalesce(array_agg(channel_id), '{}')::text, true),
+       set_config('synchronous_commit', 'off', true)
+  FROM page
 """
 
 # Each channel of the page has an equal share of what is asked for: one with much room and much due
@@ -68,7 +77,8 @@ WITH room AS MATERIALIZED (
            g.max_in_flight - (SELECT count(*) FROM jobs h
                                WHERE h.channel_id = g.channel_id
                                  AND h.incarnation IS NOT NULL) AS free
-      FROM gates g WHERE g.channel_id = ANY(%(gates)s::integer[])),
+      FROM gates g
+     WHERE g.channel_id = ANY(nullif(current_setting('publisher.gates', true), '')::integer[])),
 picked AS MATERIALIZED (
     SELECT p.id
       FROM room r
@@ -80,7 +90,7 @@ picked AS MATERIALIZED (
               AND (j.deaths > 0) = %(suspect)s AND j.queue = ANY(%(queues)s)
             ORDER BY j.run_at, j.id
             LIMIT least(greatest(r.free, 0),
-                        greatest(%(limit)s / cardinality(%(gates)s::integer[]), 1))
+                        greatest(%(limit)s / (SELECT count(*) FROM room), 1))
               FOR UPDATE SKIP LOCKED) AS p
      LIMIT %(limit)s),
 moved AS (
@@ -91,7 +101,7 @@ moved AS (
       FROM picked p
      WHERE j.id = p.id AND j.state = 'scheduled'
     RETURNING j.id)
-SELECT id FROM moved
+SELECT set_config('publisher.claimed', coalesce(array_agg(id), '{}')::text, true) FROM moved
 """
 
 # Read when the rows are ours: a content replaced between the claim's snapshot and its row lock
@@ -100,7 +110,7 @@ _CLAIMED = """
 SELECT j.id, j.token, j.channel_id, ch.generation, j.kind, j.queue, c.key, c.content,
        c.content_sha256, c.platform_key, c.progress, c.progress_sha256, j.attempts, j.failures,
        j.deaths, j.due_at, j.useful_until
-  FROM unnest(%(ids)s::bigint[]) AS go(id)
+  FROM unnest(nullif(current_setting('publisher.claimed', true), '')::bigint[]) AS go(id)
   JOIN jobs j ON j.id = go.id
   JOIN job_contents c ON c.job_id = j.id
   JOIN channels ch ON ch.id = j.channel_id
@@ -133,30 +143,16 @@ def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its cal
     whose tick is below it: it was restored under this very connection. One transaction, committed
     on return.
     """
-    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit, "floor": floor}
-    claims = conn.cursor(row_factory=args_row(Claimed), binary=True)
-    ids: list[int] = []
-    # In a pipeline BEGIN goes with the first statement and COMMIT with the last: three round
-    # trips instead of five stand between a post that is due and its send.
-    with conn.pipeline(), conn.transaction(), conn.cursor() as cursor:
-        cursor.execute(_GATES, {**parameters, "after": after})
-        gates = [row[0] for row in cursor.fetchall()]
-        if not gates:
-            return Claim((), 0)
-        cursor.execute(
-            _CLAIM,
-            {
-                **parameters,
-                "gates": numbers(gates),
-                "incarnation": incarnation,
-                "lease": lease,
-            },
-        )
-        ids = [row[0] for row in cursor.fetchall()]
-        if ids:
-            claims.execute(_CLAIMED, {"ids": numbers(ids)}, binary=True)
-    jobs = tuple(claims.fetchall()) if ids else ()
-    return Claim(jobs, gates[-1] if len(gates) == limit else 0)
+    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit}
+    gates = conn.cursor()
+    claimed = conn.cursor(row_factory=args_row(Claimed), binary=True)
+    with conn.pipeline():
+        gates.execute(_GATES, {**parameters, "after": after, "floor": floor})
+        conn.execute(_CLAIM, {**parameters, "incarnation": incarnation, "lease": lease})
+        claimed.execute(_CLAIMED, binary=True)
+    page = gates.fetchone()
+    assert page is not None  # noqa: S101 - an aggregate has a row
+    return Claim(tuple(claimed.fetchall()), page[1] if page[0] == limit else 0)
 
 
 _SUSPECTS = """

@@ -139,8 +139,8 @@ def test_a_claim_reads_what_is_due_and_never_the_finished(busy: Lane) -> None:
         busy.ground.conn,
         CLAIM._CLAIM,
         {
-            "gates": [busy.channel_id], "limit": 64, "suspect": False, "queues": [busy.queue],
-            "incarnation": 1, "lease": 60.0,
+            "limit": 64, "suspect": False, "queues": [busy.queue], "incarnation": 1,
+            "lease": 60.0,
         },
     )  # fmt: skip
     assert ("Index Scan", "jobs_due") in scans(nodes, "jobs")
