@@ -148,19 +148,20 @@ Certain = Rejected | Deferred | Unauthorized
 _KINDS: dict[str, type[Outcome]] = {
     kind.__name__: kind for kind in (Published, Rejected, Deferred, Unauthorized, Unknown)
 }
+_NAMES = {kind: tuple(each.name for each in fields(kind)) for kind in _KINDS.values()}
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
     """An outcome as plain JSON values."""
     facts: dict[str, object] = {"kind": type(outcome).__name__}
     # Not ``asdict`` of the whole: it copies each value deeply, on every send.
-    for each in fields(outcome):
-        value = getattr(outcome, each.name)
+    for name in _NAMES[type(outcome)]:
+        value = getattr(outcome, name)
         if isinstance(value, Answer):
             value = asdict(value)
         elif isinstance(value, datetime):
             value = value.isoformat()
-        facts[each.name] = value
+        facts[name] = value
     return facts
 
 

@@ -6,14 +6,17 @@ arrays a set that was a fifth of the coordinator's time. The casts in the statem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from publisher.engine.job import Token
 
+T = TypeVar("T")
 
-def numbers(values: Iterable[float]) -> str:
+
+def numbers(values: Sequence[float]) -> str:
     """``bigint[]``, ``integer[]`` or ``float8[]``."""
-    return "{" + ",".join(map(str, values)) + "}"
+    return _array(values, str)
 
 
 def tokens(values: Iterable[Token]) -> str:
@@ -21,12 +24,21 @@ def tokens(values: Iterable[Token]) -> str:
     return "{" + ",".join([value.hex for value in values]) + "}"
 
 
-def texts(values: Iterable[str | None]) -> str:
+def texts(values: Sequence[str | None]) -> str:
     """``text[]``; the values hold no NUL."""
-    return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"
+    return _array(values, _text)
 
 
-def _quoted(value: str) -> str:
+def _array(values: Sequence[T], spelled: Callable[[T], str]) -> str:
+    # Most columns of a set say the same in each row, and are spelled once.
+    if len(values) > 1 and values.count(values[0]) == len(values):
+        return "{" + ",".join([spelled(values[0])] * len(values)) + "}"
+    return "{" + ",".join(map(spelled, values)) + "}"
+
+
+def _text(value: str | None) -> str:
+    if value is None:
+        return "NULL"
     if "\\" in value or '"' in value:
         value = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{value}"'

@@ -128,6 +128,11 @@ class Settled:
     locked: frozenset[Key]
     stale: frozenset[Key]
 
+    @property
+    def as_asked(self) -> bool:
+        """Every one of the set ended as it was to."""
+        return not (self.foreign or self.live or self.locked or self.stale)
+
 
 def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Settled:
     """Write how these claims and attempts ended; matches id, token and state of each.
@@ -179,6 +184,8 @@ def _parameters(ends: Mapping[Key, Settlement]) -> dict[str, object]:
 
 def storable(text: str) -> str:
     """The text without what PostgreSQL cannot hold; only ever for words about an answer."""
+    if text.isascii() and "\x00" not in text:
+        return text
     return text.replace("\x00", "�").encode("utf-8", "replace").decode()
 
 

@@ -7,6 +7,7 @@ from being written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -19,6 +20,7 @@ from publisher.engine.ledger import Key
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
 from publisher.engine.tally import Count
+from publisher.engine.worker.held import Held
 from publisher.engine.worker.station import Station, first_line, is_about_the_data
 
 log = structlog.get_logger(__name__)
@@ -37,7 +39,9 @@ class Settling:
         stock = self.station.stock
         if not stock.ends:
             return False
-        batch = dict(list(stock.ends.items())[:_SET])
+        batch = dict(stock.ends)
+        if len(batch) > _SET:
+            batch = dict(list(batch.items())[:_SET])
         self.station.at(Point.BEFORE_SETTLE)
         try:
             settled = ledger.settle(conn, batch)
@@ -86,17 +90,15 @@ class Settling:
         )
         self._finish(key)
 
-    def _count(self, key: Key, end: Settlement, settled: ledger.Settled) -> None:
+    def _count(self, held: Held, end: Settlement, now: datetime, *, foreign: bool) -> None:
         """Keep the numbers that the metrics endpoint shows."""
-        held = self.station.stock.held.get(key[0])
-        if end.outcome is None or held is None:
+        if end.outcome is None:
             return
-        outcome = "unknown" if key in settled.foreign else end.outcome
+        outcome = "unknown" if foreign else end.outcome
         platform = held.channel.platform
         self.station.tally.count(Count.OUTCOMES, outcome, end.reason or "", platform)
         if outcome == "published":
-            late = (self.station.now() - held.job.due_at).total_seconds()
-            self.station.tally.late(late, platform)
+            self.station.tally.late((now - held.job.due_at).total_seconds(), platform)
 
     def _settled(
         self,
@@ -106,30 +108,45 @@ class Settling:
     ) -> None:
         forgotten: list[Token] = []
         told = log.bind()  # once: an unbound logger is bound anew by every call
+        now, as_asked = self.station.now(), settled.as_asked
         for key, end in batch.items():
+            if not as_asked and not self._is_done(conn, key, end, settled):
+                continue
             job_id, token = key
-            if key in settled.locked:
-                continue
-            if key in settled.stale:
-                self._was_late(conn, key, end)
-                continue
-            if key in settled.foreign:
-                log.error(
-                    "job.id_of_another_job", job_id=job_id, remote_id=end.remote_id, alert=True
-                )
-            if key in settled.live:
-                log.error("job.earlier_attempt_is_live", job_id=job_id, alert=True)
-                if end.outcome == "published":
-                    self.station.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
-            self._count(key, end, settled)
+            foreign = not as_asked and key in settled.foreign
+            held = self.station.stock.held.get(job_id)
+            if held is not None:
+                self._count(held, end, now, foreign=foreign)
             told.debug("job.settled", job_id=job_id, by=end.event, state=end.state)
-            if end.state is not State.UNKNOWN and key not in settled.foreign:
+            if end.state is not State.UNKNOWN and not foreign:
                 # A doubt is never forgotten: a file without its lines would read "not started".
                 forgotten.append(token)
             self._finish(key)
         self.station.spool.forget(forgotten)
         if settled.done:
             log.info("jobs.settled", jobs=len(settled.done))
+
+    def _is_done(
+        self,
+        conn: psycopg.Connection[Any],
+        key: Key,
+        end: Settlement,
+        settled: ledger.Settled,
+    ) -> bool:
+        """Whether this end was written; tells of what else became of it."""
+        job_id, token = key
+        if key in settled.locked:
+            return False
+        if key in settled.stale:
+            self._was_late(conn, key, end)
+            return False
+        if key in settled.foreign:
+            log.error("job.id_of_another_job", job_id=job_id, remote_id=end.remote_id, alert=True)
+        if key in settled.live:
+            log.error("job.earlier_attempt_is_live", job_id=job_id, alert=True)
+            if end.outcome == "published":
+                self.station.alarm(conn, Alert(Incident.LIVE, job_id=job_id, mark=str(token)))
+        return True
 
     def _was_late(self, conn: psycopg.Connection[Any], key: Key, end: Settlement) -> None:
         """Keep the answer of a job that was taken away; it comes again while the row is locked."""
@@ -191,7 +208,7 @@ class Settling:
         job_id, token = key
         self.station.stock.ends.pop(key, None)
         held = self.station.stock.held.get(job_id)
-        if held is not None and held.job.token == token:
+        if held is not None and (held.job.token is token or held.job.token == token):
             self.station.stock.drop(job_id)
 
     def rest(self, conn: psycopg.Connection[Any]) -> bool:
