@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,7 +64,7 @@ WITH page AS MATERIALIZED (
              WHERE h.channel_id = g.channel_id AND h.incarnation IS NOT NULL) < g.max_in_flight
      ORDER BY g.channel_id LIMIT %(limit)s
        FOR UPDATE OF g SKIP LOCKED)
-SELECT count(*), max(channel_id),
+SELECT now(), count(*), max(channel_id),
        set_config('publisher.gates', coalesce(array_agg(channel_id), '{}')::text, true),
        set_config('synchronous_commit', 'off', true)
   FROM page
@@ -119,10 +120,16 @@ SELECT j.id, j.token, j.channel_id, ch.generation, j.kind, j.queue, c.key, c.con
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one ``claim`` brought. ``after`` is where the next one goes on; 0 starts anew."""
+    """What one ``claim`` brought. ``after`` is where the next one goes on; 0 starts anew.
+
+    ``at``: the database's clock when it began. ``whole``: nothing more could be had just then from
+    channels beyond the given ``after``, but for rows that somebody held.
+    """
 
     jobs: tuple[Claimed, ...]
     after: int
+    at: datetime
+    whole: bool
 
 
 def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its caller
@@ -150,9 +157,47 @@ def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its cal
         gates.execute(_GATES, {**parameters, "after": after, "floor": floor})
         conn.execute(_CLAIM, {**parameters, "incarnation": incarnation, "lease": lease})
         claimed.execute(_CLAIMED, binary=True)
-    page = gates.fetchone()
-    assert page is not None  # noqa: S101 - an aggregate has a row
-    return Claim(tuple(claimed.fetchall()), page[1] if page[0] == limit else 0)
+    row = gates.fetchone()
+    assert row is not None  # noqa: S101 - an aggregate has a row
+    at, page, last = row[:3]
+    jobs = tuple(claimed.fetchall())
+    full = page == limit
+    whole = not full and (not page or _most(jobs) < max(limit // page, 1))
+    return Claim(jobs, last if full else 0, at, whole)
+
+
+def _most(jobs: Sequence[Claimed]) -> int:
+    """How many one channel gave. As many as its share: it may have more."""
+    return max(Counter(job.channel_id for job in jobs).values(), default=0)
+
+
+# Beside what the clock opens by itself there are people, and other workers: those are polled for.
+_NEXT = """
+SELECT extract(epoch FROM min(greatest(n.run_at, g.not_before)) - clock_timestamp())::float8
+  FROM gates g
+ CROSS JOIN LATERAL (
+       SELECT j.run_at FROM jobs j
+        WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
+          AND j.run_at > CASE WHEN g.not_before > %(since)s THEN '-infinity'
+                              ELSE %(since)s::timestamptz END
+          AND j.run_at <= now() + make_interval(secs => %(within)s)
+          AND j.hold_reason IS NULL AND j.queue = ANY(%(queues)s)
+        ORDER BY j.run_at, j.id LIMIT 1) AS n
+ WHERE g.paused_at IS NULL AND g.blocked_at IS NULL
+   AND (g.not_before IS NULL OR g.not_before <= now() + make_interval(secs => %(within)s))
+"""
+
+
+def next_due(
+    conn: psycopg.Connection[Any], queues: Sequence[str], *, since: datetime, within: float
+) -> float | None:
+    """Seconds until a job is due, or its gate opens by itself, after ``since``; below 0: already.
+
+    None: not ``within`` so many seconds.
+    """
+    parameters = {"queues": list(queues), "since": since, "within": within}
+    row = conn.execute(_NEXT, parameters).fetchone()
+    return row[0] if row else None
 
 
 _SUSPECTS = """

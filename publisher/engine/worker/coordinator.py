@@ -380,9 +380,9 @@ class Worker:
         stock = self._station.stock
         if worked and self._conn is not None:
             return
-        pending = bool(stock.ends or stock.rests or stock.kept)
-        quick = pending or self._conn is None or self._draining
+        quick = stock.ends or stock.rests or stock.kept or self._conn is None or self._draining
         timeout = _SHORT if quick else min(self.timing.poll, self.timing.beat_every)
+        timeout = min(timeout, self._claiming.wait_at_most())
         try:
             self._dispatch.take(self._reports.get(timeout=timeout))
         except Empty:

@@ -51,6 +51,7 @@ class Dispatch:
         step or look of a job that was lost is dropped.
         """
         if isinstance(report, Wake):
+            self.stock.happened += 1
             return
         self.station.hands.returned()
         held = report.held

@@ -32,7 +32,8 @@ class Stock:
     """Every job this worker holds lies in ``held``, and in at most one of the others.
 
     ``ends`` outlive ``held``: an answer is carried until the database has it, even when the job
-    was taken away meanwhile.
+    was taken away meanwhile. ``happened`` goes up with all that may let another job run: one held
+    no longer, or a hint that one was enqueued.
     """
 
     held: dict[JobId, Held] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Stock:
     looked: list[Looked] = field(default_factory=list)
     ends: dict[Key, Settlement] = field(default_factory=dict)
     rests: dict[tuple[int, int], Rest] = field(default_factory=dict)
+    happened: int = 0
 
     def holds(self, held: Held) -> bool:
         """Whether this claim is still ours, as far as this process knows."""
@@ -59,6 +61,7 @@ class Stock:
     def drop(self, job_id: JobId) -> None:
         """Hold this job no longer."""
         self.held.pop(job_id, None)
+        self.happened += 1
 
     @property
     def sending(self) -> list[Held]:
