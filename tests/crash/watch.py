@@ -140,6 +140,7 @@ def install(watch: Watch) -> None:
 
 def _between_spool_and_disk(watch: Watch) -> None:
     real, opening, is_opening = os, Spool.open, Flag()
+    putting = spool_module.put
 
     def fsync(descriptor: int) -> None:
         if is_opening.is_up and _name(descriptor).endswith(spool_module.SUFFIX):
@@ -154,6 +155,12 @@ def _between_spool_and_disk(watch: Watch) -> None:
             raise OSError(28, "No space left on device")
         return real.write(descriptor, data)
 
+    def put(descriptor: int, line: bytes) -> int:
+        if watch.at(Place.SPOOL_WRITE) is Fault.DISK_FULL:
+            putting(descriptor, line[: len(line) // 2])
+            raise OSError(28, "No space left on device")
+        return putting(descriptor, line)
+
     def opened(self: Spool, sends: Any) -> None:  # noqa: ANN401 - as the real one
         is_opening.is_up = True
         try:
@@ -162,7 +169,7 @@ def _between_spool_and_disk(watch: Watch) -> None:
             is_opening.is_up = False
 
     shim = SimpleNamespace(**{**vars(real), "fsync": fsync, "write": write})
-    vars(spool_module)["os"] = shim
+    vars(spool_module).update(os=shim, put=put)
     Spool.open = opened  # type: ignore[method-assign]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -110,6 +112,7 @@ def test_a_failed_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "write", full)
+        broken.setattr(spools, "put", full)
         with pytest.raises(OSError, match="no room"):
             spool.open([one])
         with pytest.raises(OSError, match="no room"):
@@ -124,12 +127,39 @@ def test_a_failed_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:3])))
+    monkeypatch.setattr(spools, "put", lambda fd, data: write(fd, data[:3]))
     spool = create(tmp_path)
     one = opened()
     spool.open([one])
+    spool.start(one.token)
     record = closed(spool)
     assert record.whole
-    assert record.traces[one.token].opened == one
+    assert record.traces[one.token] == spools.Trace(one, started=True)
+
+
+def test_a_line_that_the_system_refuses_is_told(tmp_path: Path) -> None:
+    spool = create(tmp_path)
+    one = opened()
+    spool.open([one])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.path.stat().st_size + 5, before[1]))
+    try:
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            spool.start(one.token)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    record = closed(spool)
+    assert record.whole
+    assert not record.traces[one.token].started
+
+
+def test_an_open_line_is_what_the_encoder_would_write() -> None:
+    for can_look in (True, False):
+        one = Opened(JobId(7), 2, Token(UUID(int=1)), can_look, b"\x01\xfe")
+        facts = {"k": "open", "j": 7, "n": 2, "t": one.token.hex, "l": can_look, "c": "01fe"}
+        assert spools._open_line(one) == spools._line(facts)
 
 
 # Compaction
