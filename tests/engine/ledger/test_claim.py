@@ -311,3 +311,15 @@ def test_channels_come_with_their_sealed_credential(lane: Lane) -> None:
     channel = found[lane.channel_id]
     assert (channel.platform, channel.sealed, channel.generation) == ("fake", b"x", 1)
     assert "sealed" not in repr(channel)
+
+
+@pytest.mark.both_servers
+def test_only_the_claim_does_not_wait_for_the_disk(lane: Lane) -> None:
+    """What is written after it on the same connection is on disk when it returns."""
+    conn = lane.ground.conn
+    for waiting in (0, 1):
+        for _ in range(waiting):
+            lane.add()
+        assert len(lane.claim()) == waiting
+        stands = "SELECT current_setting('synchronous_commit'), current_setting('publisher.gates')"
+        assert conn.execute(stands).fetchone() == ("on", "")

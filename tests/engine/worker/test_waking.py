@@ -14,7 +14,6 @@ from publisher.engine.job import JobId, State
 from publisher.engine.ledger.claim import next_due
 from publisher.engine.points import Point
 from publisher.engine.worker import Timing, claiming
-from tests.engine import platform
 from tests.engine.crew import Crew
 from tests.engine.ground import LEASE, await_that, key
 
@@ -53,11 +52,10 @@ def soon() -> datetime:
 
 
 def test_a_job_is_begun_when_its_time_comes(crew: Crew) -> None:
+    # Nobody tells of jobs that are not due yet: the first look ahead finds them.
+    first = crew.add(run_at=soon())
+    second = crew.add(run_at=soon() + timedelta(seconds=0.5))
     with crew.working(timing=LAZY):
-        first = crew.add(run_at=soon())
-        second = crew.add(run_at=soon() + timedelta(seconds=0.5))
-        # Nobody tells of jobs that are not due yet: the first look ahead finds them.
-        crew.add()
         crew.await_state(S.PUBLISHED, jobs=first + second)
 
 
@@ -69,14 +67,6 @@ def test_a_job_waits_no_longer_than_its_gate(crew: Crew) -> None:
     )
     with crew.working(timing=LAZY):
         crew.await_state(S.PUBLISHED, jobs=jobs)
-
-
-def test_a_deferred_job_is_tried_again_when_its_time_comes(crew: Crew) -> None:
-    (job,) = crew.add()
-    crew.fake.acts[job.key].append(platform.busy)
-    with crew.working(timing=LAZY):
-        crew.await_state(S.PUBLISHED, jobs=[job])
-    assert crew.row(job)["attempts"] == 2
 
 
 def test_a_channel_that_has_room_again_is_claimed_from_at_once(crew: Crew) -> None:
