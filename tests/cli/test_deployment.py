@@ -17,6 +17,8 @@ from publisher.sandbox.process import SandboxProcess
 from tests.cli.conftest import Terminal
 from tests.postgres import Postgres
 
+pytestmark = pytest.mark.timeout(400)  # a dozen commands in a test, each a process
+
 
 @pytest.fixture
 def copy(pg: Postgres, terminal: Terminal, page: str, tmp_path: Path) -> Iterator[Terminal]:
