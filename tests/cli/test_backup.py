@@ -173,7 +173,7 @@ def test_a_fresh_machine_takes_it_and_looks_first(
         assert said.returncode == 0, said
         (shown,) = fresh.listed("deployment", "show")
         assert (shown["generation"], shown["key"], shown["witness_says"]) == (
-            2,
+            3,
             "missing",
             "agrees",
         )
