@@ -64,13 +64,13 @@ class Stage:
         bounds: Bounds | None = None,
         progress: Mapping[str, object] | None = None,
     ) -> Evidence:
-        """Look once, for a post begun a moment ago."""
+        """Look once, for a post begun a moment ago; ``asked`` is what was asked of its account."""
         with Liar(script) as liar:
             channel = self.stand.channel_at(liar.url)
             task = make_task(channel, post or text_post(TEXT), progress=progress or self.progress())
             adapter = self.stand.adapter_with(self.transport, bounds=bounds or Bounds(seconds=5))
             evidence = adapter.look(Attempt(task, make_permit(task)).query())
-            self.asked = liar.asked
+            self.asked = [one for one in liar.asked if "/apps/" not in one.path]
         self.stand.seen.append(evidence)
         return evidence
 

@@ -226,6 +226,21 @@ class TestMarks:
         script = listing(stage.status(application=application))
         assert isinstance(stage.look(script, progress=progress), Found)
 
+    def test_unsaid_is_not_ours_where_the_server_does_say(self, stage: Stage) -> None:
+        other = stage.status(2, content="<p>Another matter</p>", application={"name": "Theirs"})
+        script = listing(stage.status(application=None), other)
+        evidence = stage.look(script, progress=stage.progress(application="Ours"))
+        assert isinstance(evidence, Inconclusive)
+        assert not evidence.clean
+
+    def test_one_that_shows_an_application_is_anybodys_while_ours_is_not_known(
+        self, stage: Stage
+    ) -> None:
+        """The server is asked for ours, and does not say."""
+        evidence = stage.look(listing(stage.status(application={"name": "Ours"})))
+        assert isinstance(evidence, Inconclusive)
+        assert [post.ours for post in evidence.candidates] == [None]
+
     def test_what_stood_there_before_is_not_ours(self, stage: Stage) -> None:
         script = listing(stage.status(1), stage.status(20))
         evidence = stage.look(script)

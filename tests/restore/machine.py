@@ -13,7 +13,6 @@ from pydantic import SecretStr
 
 from publisher.config import Settings
 from publisher.db import migrate
-from publisher.db.binaries import find_binaries
 from publisher.db.connect import Database
 from publisher.db.embedded import DATABASE, EmbeddedServer
 from publisher.db.roles import Role
@@ -71,16 +70,7 @@ class Machine:
         (self.data / "standby.signal").touch()
         account = self.data.stat()
         os.chown(self.data / "standby.signal", account.st_uid, account.st_gid)
-        for words in (
-            ("start", "-w", "-o", "-c logging_collector=off", "-l", "/dev/null"),
-            ("promote", "-w"),
-            ("stop", "-w", "-m", "fast"),
-        ):
-            program = find_binaries() / "pg_ctl"
-            subprocess.run(
-                [str(program), "-D", str(self.data), *words],
-                check=True,
-                user=account.st_uid,
-                group=account.st_gid,
-                stdout=subprocess.DEVNULL,
-            )
+        with EmbeddedServer.acquire(self.folder / "server") as server:
+            pg = Postgres("embedded", server.socket_folder)
+            with superuser(pg, DATABASE) as conn:
+                assert conn.execute("SELECT pg_promote()").fetchone() == (True,)

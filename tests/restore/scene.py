@@ -33,8 +33,12 @@ class Scene:
         self.sent = [self.page.post(f"Sent {n}") for n in range(SENT)]
 
     def worker(self) -> Process:
+        """One that works: it has told the witness so."""
+        witness = self.stage.ground.home / "witness"
+        before = witness.read_bytes() if witness.exists() else b""
         worker = self.stage.worker(**BRISK)
         worker.says("worker.started")
+        await_that(lambda: witness.exists() and witness.read_bytes() != before)
         return worker
 
     def reconciler(self) -> Process:

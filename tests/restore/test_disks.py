@@ -58,7 +58,7 @@ def test_a_promoted_standby_that_lacks_nothing_still_looks_first(
 ) -> None:
     """Nobody can tell that it lacks nothing: no commit waited for it."""
     with machine.running() as ground, Stage.open(ground, sandbox, tmp_path) as stage:
-        scene = Scene(stage, "mastodon")
+        scene = Scene(stage, "bluesky")
         page = scene.page
         end_in_order(scene.worker())
         scene.schedule()

@@ -154,6 +154,9 @@ class Mastodon:
             marks = _marks(task)
         except ContentError as error:
             return Inconclusive(f"This post cannot be read: {error}.")
+        if marks.application is None:
+            ours = preparation.application_of(self._transport, account)
+            marks = replace(marks, application=ours)
         return evidence.look(
             self._transport,
             account,

@@ -3,6 +3,8 @@
 Marks, from strong to weak: the media we uploaded for it; our application's name, where a server
 shows one. Other media, another application, a reply, and whatever is older than the newest post
 before we sent are *not ours*, which keeps a post from being found: absence does not look at it.
+On a server that shows applications a post is found by ours alone, however equal its text: whoever
+else has the account may have written the same.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ def look(
         bound=query.bound,
         remote_handle=query.remote_handle,
         sender_is_gone=query.sender_is_gone,
+        needs_mark=any(_shown_application(status) is not None for status in reading.statuses),
     )
     trouble = reading.trouble
     listing = Listing(tuple(candidates), complete=not trouble, trouble=trouble)
@@ -130,11 +133,14 @@ def _ours(account: Account, status: Status, marks: Marks) -> bool | None:
 
 def _application(status: Status, ours: str | None) -> bool | None:
     """Whether our application made it; None when that is not shown, or ours not known."""
+    name = _shown_application(status)
+    return None if ours is None or name is None else name == ours
+
+
+def _shown_application(status: Status) -> str | None:
     application = status.get("application")
     name = application.get("name") if isinstance(application, dict) else None
-    if ours is None or not isinstance(name, str):
-        return None
-    return name == ours
+    return name if isinstance(name, str) else None
 
 
 def _older_than(newest: str | None, statuses: list[Status]) -> set[str | None]:

@@ -78,11 +78,19 @@ def _read_server(transport: Transport, account: Account, progress: Progress) -> 
     instance = read_instance(transport, account)
     if not isinstance(instance, Mapping):
         return _failure("The server could not be read", instance, account)
+    kept = {**progress, _APPLICATION: application_of(transport, account) or ""}
+    return More(Server.read(instance).keep(kept))
+
+
+def application_of(transport: Transport, account: Account) -> str | None:
+    """What the server calls the application that our token was given to; None where it is silent.
+
+    https://docs.joinmastodon.org/methods/apps/#verify_credentials
+    """
     reply = transport.read(account.get("/api/v1/apps/verify_credentials"))
     body = reply.json() if isinstance(reply, Reply) and reply.status == _OK else None
     name = body.get("name") if isinstance(body, dict) else None
-    kept = {**progress, _APPLICATION: account.hide(name) if isinstance(name, str) else ""}
-    return More(Server.read(instance).keep(kept))
+    return account.hide(name) if isinstance(name, str) else None
 
 
 def read_instance(transport: Transport, account: Account) -> Mapping[str, object] | Reply | Failed:

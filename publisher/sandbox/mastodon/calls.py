@@ -25,6 +25,7 @@ _ROUTES = {
     ("GET", "media/:id"): Endpoint.MEDIA_STATE,
     ("PUT", "media/:id"): Endpoint.MEDIA_STATE,
     ("GET", "accounts/verify_credentials"): Endpoint.ACCOUNT,
+    ("GET", "apps/verify_credentials"): Endpoint.ACCOUNT,
     ("GET", "accounts/:id"): Endpoint.ACCOUNT,
     ("GET", "accounts/:id/statuses"): Endpoint.LIST,
     ("GET", "instance"): Endpoint.ACCOUNT,

@@ -186,6 +186,8 @@ class Mastodon:
                 page = calls.caller(call, state)
                 posts = len(state.walls[page.id])
                 return Answer.of_json(shown.own_account(page, base, posts))
+            case "GET apps/verify_credentials":
+                return Answer.of_json(shown.application(calls.caller(call, state)))
             case "GET accounts/:id" if (found := state.pages.get(call.id)) in state.of(self.name):
                 assert found is not None  # noqa: S101  it is one of them
                 return Answer.of_json(shown.account(found, base, len(state.walls[found.id])))

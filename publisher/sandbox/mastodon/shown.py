@@ -41,6 +41,14 @@ def own_account(page: Page, base: str, posts: int) -> dict[str, Any]:
     return account(page, base, posts) | {"source": source, "role": role}
 
 
+def application(page: Page) -> dict[str, Any]:
+    """Return the application that a token was given to."""
+    return {
+        "id": page.application, "name": page.application_name, "website": None,
+        "scopes": ["read", "write"], "redirect_uris": [], "vapid_key": "",
+    }  # fmt: skip
+
+
 def status(post: Post, state: Pages, base: str, *, own: bool) -> dict[str, Any]:
     """Return a status; its application only to its owner, as of an unconfirmed setting."""
     page = state.pages[post.page]
