@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
@@ -21,6 +20,7 @@ from publisher.engine.witness import (
     WitnessUnreachable,
     WitnessUnreadable,
     doubt_of,
+    next_record,
 )
 
 _TRIES = 8
@@ -130,13 +130,4 @@ def _next_record(conn: Connection, *, given: str | None, step: int) -> Record:
     mark = secrets.token_hex(16)
     tick = ledger.note_mark(conn, mark, given=given)
     conn.commit()
-    stands = ledger.stands(conn)
-    return Record(
-        deployment=stands.deployment,
-        system=stands.system,
-        timeline=stands.timeline,
-        generation=stands.generation,
-        tick=tick + step,
-        mark=mark,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    return next_record(ledger.stands(conn), mark, tick=tick, step=step)

@@ -11,7 +11,7 @@ import math
 import secrets
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -33,6 +33,7 @@ from publisher.engine.witness import (
     WitnessUnreachable,
     WitnessUnreadable,
     doubt_of,
+    next_record,
 )
 
 log = structlog.get_logger(__name__)
@@ -68,6 +69,7 @@ class Guard:
     _ticked_at: float = -math.inf
     _told_at: float = -math.inf
     _has_sent: bool = False
+    _opened: set[Cause] = field(default_factory=set)
     _thread: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, 1, "witness"))
     _under_way: Future[Held | None] | Future[Record] | None = None
 
@@ -164,6 +166,8 @@ class Guard:
     def _quarantine(
         self, conn: Conn, doubt: Doubted, record: Record | None, since: datetime | None = None
     ) -> None:
+        if record is None and doubt.cause in self._opened:
+            return  # already, and the witness could not be told yet
         with conn.transaction():
             opened = ledger.open_quarantine(
                 conn,
@@ -174,18 +178,12 @@ class Guard:
                 since=since,
                 witnessed=record,
             )
-            if opened is None:
-                return
-            if doubt.strict:
+            if opened is not None and doubt.strict and doubt.cause is not Cause.DECLARED:
                 mark = str(opened.id)
                 self.alarm(conn, Alert(Incident.QUARANTINE, mark=mark, detail=doubt.cause))
-        log.log(
-            logging.CRITICAL if doubt.strict else logging.WARNING,
-            "quarantine.opened",
-            cause=doubt.cause,
-            jobs=opened.jobs,
-            alert=doubt.strict,
-        )
+        self._opened.add(doubt.cause)
+        if opened is not None:
+            log.log(_level(doubt), "quarantine.opened", cause=doubt.cause, jobs=opened.jobs)
 
     def _start_anew(
         self, conn: Conn, error: WitnessUnreadable, given: Doubted | None, since: datetime | None
@@ -207,18 +205,10 @@ class Guard:
         """The record that is written next; its mark is noted and committed first."""
         mark = secrets.token_hex(16)
         tick = ledger.note_mark(conn, mark, given=None if held is None else held.record.mark)
-        stands = ledger.stands(conn)
-        return Record(
-            deployment=stands.deployment,
-            system=stands.system,
-            timeline=stands.timeline,
-            generation=stands.generation,
-            tick=tick + self.step,
-            mark=mark,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        return next_record(ledger.stands(conn), mark, tick=tick, step=self.step)
 
     def _agreed(self, record: Record, tick: int) -> None:
+        self._opened.clear()
         self.ceiling = record.tick
         self.floor = max(self.floor, tick)
 
@@ -249,3 +239,10 @@ class Guard:
     def _put(self, record: Record, held: Held | None) -> Record:
         self.store.write(record, over=None if held is None else held.stamp)
         return record
+
+
+def _level(doubt: Doubted) -> int:
+    """How loud it is said: whoever announced it knows."""
+    if doubt.cause is Cause.DECLARED:
+        return logging.INFO
+    return logging.CRITICAL if doubt.strict else logging.WARNING

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol, Self
 
@@ -45,7 +45,7 @@ class Record:
     """What the witness holds. ``tick``: how far the database may count before the next record.
 
     ``system`` is the cluster's identifier, ``mark`` random and new in each record, ``at`` an ISO
-    8601 instant for people to read.
+    8601 instant for people to read, ``step`` how far ``tick`` was ahead when it was written.
     """
 
     deployment: str
@@ -55,6 +55,7 @@ class Record:
     tick: int
     mark: str
     at: str
+    step: int = 0
 
     def to_json(self) -> bytes:
         """One line of JSON."""
@@ -68,12 +69,14 @@ class Record:
                 message = "it is too long"
                 raise ValueError(message)  # noqa: TRY301 - as any other damage
             given = json.loads(text)
-            values = {field.name: given[field.name] for field in fields(cls)}
-            record = cls(**values)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            values = {
+                field.name: given[field.name] for field in fields(cls) if field.name != "step"
+            }
+            record = cls(**values, step=given.get("step", 0))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             message = f"The witness does not hold a record of ours ({type(error).__name__})."
             raise WitnessUnreadable(message) from error
-        numbers = (record.timeline, record.generation, record.tick)
+        numbers = (record.timeline, record.generation, record.tick, record.step)
         words = (record.deployment, record.system, record.mark, record.at)
         # A bool is an int to Python, and no number of ours.
         if not all(type(n) is int and n >= 0 for n in numbers) or not all(
@@ -160,6 +163,20 @@ class Stands:
     used: bool
 
 
+def next_record(stands: Stands, mark: str, *, tick: int, step: int) -> Record:
+    """The record that a witness is given next: ``stands`` as they are since ``mark`` was noted."""
+    return Record(
+        deployment=stands.deployment,
+        system=stands.system,
+        timeline=stands.timeline,
+        generation=stands.generation,
+        tick=tick + step,
+        mark=mark,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        step=step,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Doubted:
     """The database may lack what was sent since. ``strict``: a clean look alone frees nothing."""
@@ -179,7 +196,8 @@ def doubt_of(stands: Stands, record: Record | None, *, step: int) -> Doubted | N
     signs = (
         (Cause.GENERATION, stands.generation < record.generation),
         (Cause.SYSTEM, stands.system != record.system),
-        (Cause.TICK, not record.tick - step <= stands.tick <= record.tick),
+        # The larger step of the two: a setting that was made smaller is no sign of a loss.
+        (Cause.TICK, not record.tick - max(step, record.step) <= stands.tick <= record.tick),
         (Cause.MARK, record.mark not in stands.marks),
         (Cause.TIMELINE, stands.timeline != record.timeline),
     )

@@ -101,3 +101,15 @@ def test_a_record_comes_back_as_it_was_written() -> None:
 def test_anything_else_is_unreadable(text: bytes) -> None:
     with pytest.raises(WitnessUnreadable):
         Record.from_json(text)
+
+
+def test_a_step_that_was_made_smaller_is_no_sign() -> None:
+    stands = replace(STANDS, tick=445)
+    assert doubt_of(stands, RECORD, step=10) == Doubted(Cause.TICK, strict=True)
+    assert doubt_of(stands, replace(RECORD, step=60), step=10) is None
+
+
+def test_a_record_of_before_steps_were_kept_is_read() -> None:
+    text = RECORD.to_json().replace(b', "step": 0', b"")
+    assert b"step" not in text
+    assert Record.from_json(text) == RECORD
