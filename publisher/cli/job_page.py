@@ -331,6 +331,8 @@ def _next(detail: JobDetail, at: Standing, digits: int) -> Iterator[str]:
             yield f"publisher {verb} {json.dumps(detail.row.channel, ensure_ascii=False)}"
         elif verb.startswith("unknowns "):
             yield f"publisher {verb} {name}"
+        elif verb.startswith("quarantine "):
+            yield f"publisher {verb}"
         else:
             first, _space, rest = verb.partition(" ")
             yield f"publisher jobs {first} {name} {rest}".rstrip()

@@ -86,7 +86,8 @@ def test_what_is_not_found_waits_for_a_person_who_lets_it_go(
     assert "a restore was announced" in status
     assert "Page A" in status
     shown = desk.done("jobs", "show", "mill")
-    assert "In quarantine" in shown
+    assert "it is looked for on its page" in shown
+    assert "publisher quarantine status" in shown
     with desk.working():
         await_that(lambda: asks(desk))
         assert sandbox.control.posts(page) == []
