@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event
 from time import monotonic
 from uuid import UUID
 
 import structlog
 
 from publisher.engine import ledger
+from publisher.engine.bell import Bell
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.evidence import Evidence
 from publisher.engine.job import JobId
@@ -62,19 +62,19 @@ class Reconciler:
     hands: int = 4
     at: Probe = unwatched
     _swept_at: float = -math.inf
-    _stop: Event = field(default_factory=Event)
+    _stop: Bell = field(default_factory=Bell)
     _held: dict[JobId, UUID] = field(default_factory=dict)
 
     def stop(self) -> None:
         """End after the looks under way."""
-        self._stop.set()
+        self._stop.ring()
 
     def run(self) -> int:
         """Look until told to stop; returns 0. Raises ``PublisherError`` when it may not start."""
         conn: Conn | None = self.connect()
         log.info("reconciler.started")
         with ThreadPoolExecutor(self.hands, "look") as pool:
-            while not self._stop.is_set():
+            while not self._stop.is_rung():
                 worked = False
                 try:
                     conn = conn or self.connect()

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, Self
 
 from publisher.cli import screen
+from publisher.engine.bell import Bell
 from publisher.engine.errors import PublisherError
 from publisher.words import _
 
@@ -60,7 +61,7 @@ class Children:
             self._environment.setdefault("PUBLISHER_LOG_LEVEL", "warning")
         self._children: list[Child] = []
         self._measured = 0
-        self._interrupted = threading.Event()
+        self._interrupted = Bell()
         self._interrupts = 0
 
     def start_sandbox(self, *, pages: int = 2) -> str:
@@ -116,7 +117,7 @@ class Children:
 
     def is_over(self) -> bool:
         """Whether it is time to stop: Ctrl-C, SIGTERM, or a process that died."""
-        return self._interrupted.is_set() or self.died() is not None
+        return self._interrupted.is_rung() or self.died() is not None
 
     def died(self) -> Child | None:
         """A process that has ended although nobody told it, or us, to."""
@@ -179,7 +180,7 @@ class Children:
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self._interrupts += 1
-        self._interrupted.set()
+        self._interrupted.ring()
         if self._interrupts > 1:
             for child in self._children:
                 child.process.kill()
