@@ -27,7 +27,7 @@ print("went on")
 
 
 def test_it_is_heard_at_whatever_instant_it_is_rung() -> None:
-    """``threading.Event.set`` waits here for a lock that its own thread holds, and never goes on."""
+    """``threading.Event.set`` would wait here for a lock that its own thread holds."""
     done = subprocess.run(
         [sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120, check=False
     )
