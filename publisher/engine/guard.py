@@ -83,12 +83,12 @@ class Guard:
         ``psycopg.Error``.
         """
         given = None if known is None else Doubted(known, strict=True)
-        self.ceiling = self.floor = 0
+        self.ceiling = 0
         for tried in range(_TRIES):
             try:
                 held = self.store.read()
                 stands = ledger.stands(conn)
-                doubt = given or self._doubt(stands, held)
+                doubt = given or self._went_back(stands) or self._doubt(stands, held)
                 # What others did between the two readings is no sign of a loss.
                 if doubt is not None and doubt is not given and self.store.read() != held:
                     continue
@@ -153,6 +153,10 @@ class Guard:
         except (PublisherError, DatabaseTrouble) as error:
             log.warning("witness.not_told", witness=self.store.name, error=str(error))
 
+    def _went_back(self, stands: Stands) -> Doubted | None:
+        """Whether this process saw the database further than it is: restored meanwhile."""
+        return Doubted(Cause.WENT_BACK, strict=True) if stands.tick < self.floor else None
+
     def _doubt(self, stands: Stands, held: Held | None) -> Doubted | None:
         if held is not None and held.record.deployment != stands.deployment:
             message = (
@@ -182,6 +186,7 @@ class Guard:
                 mark = str(opened.id)
                 self.alarm(conn, Alert(Incident.QUARANTINE, mark=mark, detail=doubt.cause))
         self._opened.add(doubt.cause)
+        self.floor = 0
         if opened is not None:
             log.log(_level(doubt), "quarantine.opened", cause=doubt.cause, jobs=opened.jobs)
 

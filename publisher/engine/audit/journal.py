@@ -105,7 +105,8 @@ SELECT a.job_id, a.settled_at, 'settle',
                THEN ARRAY['failed', 'unknown'] ELSE ARRAY['failed'] END
            ELSE {_array(_OPEN + " failed unknown")} END
   FROM {{attempts}} a
-  JOIN jobs o ON o.id = a.job_id AND (o.state <> 'published' OR o.attempts > 1)
+  JOIN jobs o ON o.id = a.job_id AND (o.state <> 'published' OR o.attempts > 1
+       OR EXISTS (SELECT FROM verdicts d WHERE d.job_id = a.job_id))
  WHERE a.settled_at IS NOT NULL
    AND NOT EXISTS (SELECT FROM job_events e
                     WHERE e.job_id = a.job_id AND e.attempt = a.number
