@@ -11,7 +11,7 @@ BIN := .venv/bin
 
 .PHONY: help
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: .venv
 .venv: $(BIN)/.installed ## An environment with both scripts, publisher and reconciler
@@ -42,6 +42,10 @@ test-mastodon: $(BIN)/.installed-dev ## The Mastodon adapter against mastodon_mo
 .PHONY: crash
 crash: $(BIN)/.installed-dev ## Crash it on purpose, then compare page and journal (CRASH_RUNS=2000: an hour of it)
 	$(BIN)/python -m tests.crash $(if $(CRASH_RUNS),--runs $(CRASH_RUNS)) $(ARGS)
+
+.PHONY: crash-restores
+crash-restores: $(BIN)/.installed-dev ## Put backups back and run clones, then compare (RESTORES=70: more of it)
+	$(BIN)/python -m tests.crash --restores $(or $(RESTORES),7) $(ARGS)
 
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing

@@ -3,6 +3,7 @@
     python -m tests.crash                  the quick mode: everything reached, the proof, ≤ 5 min
     python -m tests.crash --runs 2000      more schedules, in parts that the ledger keeps
     python -m tests.crash --seed 217       one schedule again, with all it said
+    python -m tests.crash --restores 14    backups put back and clones: the journal itself goes back
 
 Exit codes: 0 passed, 1 a rule was broken, a broken variant got through or too few doubts settled by
 themselves, 3 it proves too little (some point, behaviour or act of a person was never reached).
@@ -24,6 +25,7 @@ import structlog
 
 from tests.crash import cumulative, doubts, proof, summary
 from tests.crash.crew import LANES, each
+from tests.crash.restores import campaign
 from tests.crash.run import Result
 from tests.crash.schedule import scheduled
 from tests.crash.tally import Tally
@@ -49,6 +51,8 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=LANES)
     parser.add_argument("--server", choices=("embedded", "15"), default="embedded")
     parser.add_argument("--variant", help="with --seed: a broken copy of the engine")
+    parser.add_argument("--restores", type=int, default=0, help="so many plans that lose commits")
+    parser.add_argument("--restores-seed", type=int, help="run this plan of those alone")
     parser.add_argument("--no-proof", action="store_true", help="leave the broken variants out")
     given = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,6 +61,11 @@ def main() -> int:
         return one(given)
     # Of templates that are migrated there is nothing to tell.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    if given.restores or given.restores_seed is not None:
+        return campaign.campaign(
+            given.restores, lanes=given.lanes, server=given.server, say=say,
+            proves=not given.no_proof, seed=given.restores_seed,
+        )  # fmt: skip
     until = time.monotonic() + QUICK_SECONDS
     caught = None if given.no_proof else proof.prove(given.lanes, said=say)
     tally = many(given) if given.runs else quick(given, until=until)

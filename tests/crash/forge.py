@@ -64,12 +64,12 @@ class Forge:
         self._waiting: list[Event] = []
 
     @classmethod
-    def start(cls) -> Self:
-        """Start one; it is ready when its first line has come."""
+    def start(cls, module: str = "tests.crash.forge") -> Self:
+        """Start one; it is ready when its first line has come. ``module``: with other children."""
         read, write = os.pipe()
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.forge"],
+                [sys.executable, "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 cwd=ROOT,
