@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from publisher.sandbox.pages import APPLICATION
 from publisher.sandbox.process import SandboxProcess
 from tests.cli.conftest import PUBLISHER, Terminal
 
@@ -162,7 +163,7 @@ def test_a_look_that_proves_nothing_exits_3(
 def two(desk: Terminal, sandbox: SandboxProcess, page: str) -> tuple[str, str]:
     """Our post and one equal to it, both on the Page; a person has been asked."""
     ours = lose(desk, sandbox, page)
-    other = sandbox.control.foreign_post(page, TEXT, application=None)
+    other = sandbox.control.foreign_post(page, TEXT, application=APPLICATION)
     with reconciling(desk):
         await_that(lambda: desk.listed("unknowns", "list")[0]["next_look_at"] is None)
     return ours, other
