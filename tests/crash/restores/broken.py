@@ -64,7 +64,10 @@ VARIANTS: dict[str, Variant] = {
     ),
     "expire ends what is in quarantine": Variant(
         "unreported", patches.expire_ends_the_quarantined, useful_for=6.0,
-        changes={"outlives": True, "looks_late": True},
+        changes={
+            "outlives": True, "looks_late": True,
+            "guards": ("DROP TRIGGER quarantine_kept ON jobs",),
+        },
     ),
     "an answer of another content believed": Variant(
         "false success", patches.answer_of_another_content,

@@ -115,6 +115,8 @@ class Plan:
     looks_late: bool = False
     """The reconciler comes some seconds after the workers."""
     variant: str | None = None
+    guards: tuple[str, ...] = ()
+    """What a broken variant takes out of the database, which would refuse what it does."""
 
     @property
     def is_clone(self) -> bool:

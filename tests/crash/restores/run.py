@@ -31,13 +31,14 @@ from tests.crash.restores import verdict as judging
 from tests.crash.restores.backups import Backup, copy_beside, drop
 from tests.crash.restores.person import Person
 from tests.crash.restores.plan import Plan, PostPlan, Since
+from tests.crash.restores.queries import AT_REST, SENDS, TIME_GOES_ON
 from tests.crash.restores.result import Result
 from tests.crash.restores.site import Site
 from tests.crash.restores.staff import Staff
 from tests.crash.restores.verdict import Approved
 
 _ENDS_WITHIN = 30.0
-_SENDS_WITHIN = 5.0
+SENDS_WITHIN = 5.0
 _TICKS = 1.5
 """Seconds in which every worker at work has counted on, however little it does."""
 _RECONCILER_LATE = 6.0
@@ -46,28 +47,6 @@ _HIDDEN_SECONDS = 3_600.0
 _CLONE_REFUSED = 3
 _ORPHANS = "S07"
 """The invariant that is broken while there are sends without a record, as there are here."""
-_AT_REST = (
-    "SELECT count(*) AS jobs FROM jobs WHERE id <> ALL(%s)"
-    " AND (state IN ('claimed', 'sending', 'unknown')"
-    " OR state = 'scheduled' AND (hold_reason IS NOT NULL"
-    " OR run_at < clock_timestamp() + interval '30 minutes'))"
-)
-_TIME_GOES_ON = (
-    (
-        "UPDATE jobs SET run_at = clock_timestamp() WHERE id IN (SELECT id FROM jobs"
-        " WHERE state = 'scheduled' AND hold_reason IS NULL AND due_at <= clock_timestamp()"
-        " AND run_at > clock_timestamp() FOR UPDATE SKIP LOCKED)"
-    ),
-    (
-        "UPDATE gates SET not_before = NULL WHERE channel_id IN (SELECT channel_id FROM gates"
-        " WHERE not_before IS NOT NULL FOR UPDATE SKIP LOCKED)"
-    ),
-)
-"""Waits of minutes, as after a refusal for the rate, are over."""
-_SENDS = (
-    "SELECT count(*) FROM publisher.attempts a JOIN publisher.jobs j ON j.id = a.job_id"
-    " WHERE j.kind = 'post'"
-)
 
 
 class Run:
@@ -193,18 +172,20 @@ class Run:
         if plan.end == "left running":
             self.staff.wait(_TICKS * self.staff.pace)
 
-    def _bring_forward(self, marks: Sequence[str] | None = None) -> None:
-        """Let posts be due now, as an editor does; all that wait for their time, unless told."""
+    def _bring_forward(self, marks: Sequence[str] | None = None) -> int:
+        """Let posts be due now, as an editor does; all that wait for their time, unless told.
+
+        Returns how many.
+        """
         waiting = self.ground.sql(
             "SELECT j.id, c.key FROM jobs j JOIN job_contents c ON c.job_id = j.id"
             " WHERE j.kind = 'post' AND j.state = 'scheduled' AND j.hold_reason IS NULL"
         )
         chosen = [row["id"] for row in waiting if marks is None or row["key"] in marks]
-        if not chosen:
-            return
         with self._database() as database, database.engine.begin() as conn:
             for job in chosen:
                 ledger.reschedule(conn, job, at=datetime.now(UTC), who="editor")
+        return len(chosen)
 
     def _end(self) -> None:
         """Let everybody end as planned. Who would only clear up after them goes first."""
@@ -241,10 +222,14 @@ class Run:
             witness.write_bytes(b'{"tick": 99')
         if plan.spool == "lost":
             shutil.rmtree(spool, ignore_errors=True)
+        for statement in plan.guards:
+            self.ground.sql(statement)
         self._enqueue("anew")
         if plan.announced == "after":
             assert self.staff.command(guard) == 0
+        before = self._witness()
         self.staff.start(plan.again, looks=not plan.looks_late)
+        self.staff.until(lambda: self._witness() != before)
         if plan.looks_late:
             self.staff.wait(_RECONCILER_LATE * self.staff.pace)
             self.staff.fork("reconciler")
@@ -269,7 +254,7 @@ class Run:
         if refused:
             changes |= {"home": str(self.home.with_name("elsewhere")), "vault_key": None}
         with self.ground.server.superuser(copy) as conn:
-            (began,) = conn.execute(_SENDS).fetchone() or (0,)
+            (began,) = conn.execute(SENDS).fetchone() or (0,)
             if refused:
                 mine = [self.staff.fork("command", ["worker"], **changes)]
                 mine.append(self.staff.fork("reconciler", **changes))
@@ -282,7 +267,7 @@ class Run:
                 self.staff.wait(_CLONE_RUNS * self.staff.pace)
                 self.staff.signal_all(signal.SIGKILL, mine)
                 self.staff.until(lambda: not {*mine} & {*self.staff.alive})
-            (now,) = conn.execute(_SENDS).fetchone() or (0,)
+            (now,) = conn.execute(SENDS).fetchone() or (0,)
         if now != began:
             self.result.problems.append(f"clone: it began {now - began} sends")
 
@@ -296,17 +281,17 @@ class Run:
         person = Person(settings, self.site.sandbox.log, pages, files_are_gone=gone)
 
         def is_quiet() -> bool:
-            for statement in _TIME_GOES_ON:
+            for statement in TIME_GOES_ON:
                 self.ground.sql(statement)
             person.act()
-            (open_,) = self.ground.sql(_AT_REST, [*person.locked])
+            (open_,) = self.ground.sql(AT_REST, [*person.locked])
             promised = sandbox_log.read(self.site.sandbox.log).promised
             return not open_["jobs"] and not promised
 
         try:
             self.staff.until(is_quiet, pause=0.25)
-            self._bring_forward()
-            self.staff.until(is_quiet, pause=0.25)
+            while self._bring_forward():
+                self.staff.until(is_quiet, pause=0.25)
         finally:
             person.leave()
             self.result.did.update(person.did)
@@ -366,7 +351,7 @@ class Run:
 
     def _await_sent(self, count: int) -> None:
         """Wait until so many were asked for, or no more are to come for now."""
-        until = time.monotonic() + _SENDS_WITHIN * self.staff.pace
+        until = time.monotonic() + SENDS_WITHIN * self.staff.pace
         while time.monotonic() < until and len(self._requested()) < count:
             self.staff.take(0.05)
 

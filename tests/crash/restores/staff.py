@@ -112,7 +112,8 @@ class Staff:
 
     def _broke(self, event: dict[str, Any]) -> None:
         """A child that ended by an error: the database may be away for a moment, ours may not."""
-        if self._plan.end == "left running" and any(word in event["trace"] for word in _AWAY):
+        is_away = self._plan.by_files or self._plan.end == "left running"
+        if is_away and any(word in event["trace"] for word in _AWAY):
             return
         self.problems.append(f"{event['broke']} broke: {event['trace'][-900:]}")
 
