@@ -103,7 +103,8 @@ def without_a_look(suspect: Suspect, adapter: Adapter) -> Finding | None:
         return None
     if can.repeat_is_atomic and can.repeat_for is not None and suspect.platform_key is not None:
         return LetItGo("whoever has it knows it by its key: a repeat cannot double it")
-    if suspect.strict:
+    # What is due later may have been sent before its time, and here no look would show it.
+    if suspect.strict or suspect.loss_shows:
         return LookAgain("this platform cannot be looked at", None)
     return LetItGo("this platform cannot be looked at, and nothing speaks for a loss")
 

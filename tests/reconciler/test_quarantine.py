@@ -96,6 +96,9 @@ def test_what_cannot_be_looked_for_waits_for_a_person_only_where_it_must() -> No
     assert isinstance(strict, LookAgain)
     assert strict.pause is None
     assert isinstance(without_a_look(replace(SUSPECT, strict=False), adapter()), LetItGo)
+    later = without_a_look(replace(SUSPECT, strict=False, loss_shows=True), adapter())
+    assert isinstance(later, LookAgain)
+    assert later.pause is None
     assert without_a_look(SUSPECT, adapter(can_look=True)) is None
 
 

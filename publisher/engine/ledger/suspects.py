@@ -27,7 +27,8 @@ class Suspect:
 
     ``since``: when the first send that this database lacks may have been made. ``absent_after``:
     from then on nothing of it can arrive. ``twins``: other jobs of its channel, in quarantine or
-    in doubt, with the same content.
+    in doubt, with the same content. ``loss_shows``: something speaks for lost commits, whenever
+    this one is due.
     """
 
     job_id: JobId
@@ -48,6 +49,7 @@ class Suspect:
     absent_after: datetime
     twins: int
     now: datetime
+    loss_shows: bool = False
 
     @property
     def nothing_can_arrive(self) -> bool:
@@ -94,7 +96,7 @@ RETURNING q.job_id, q.look_token
 _SUSPECT = """
 SELECT j.id AS job_id, c.key, j.kind, j.channel_id, c.content, c.content_sha256, c.platform_key,
        c.progress, j.attempts, x.strict, x.looks, x.asked_at, x.quarantine_id, q.cause, q.since,
-       q.absent_after,
+       q.absent_after, q.strict AS loss_shows,
        (SELECT count(*) FROM publisher.jobs o
           JOIN publisher.job_contents oc ON oc.job_id = o.id
          WHERE o.channel_id = j.channel_id AND o.id <> j.id

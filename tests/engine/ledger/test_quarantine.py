@@ -47,6 +47,8 @@ def test_a_strict_one_holds_what_is_due_and_more_loosely_what_is_due_later(lane:
     assert {job: row["strict"] for job, row in held(lane).items()} == {
         due: True, later: False, claimed.id: True,
     }  # fmt: skip
+    found = ledger.suspects(lane.ground.conn, [due, later])
+    assert [suspect.loss_shows for suspect in found] == [True, True]
     row = lane.ground.row(claimed.id)
     assert (row["state"], row["hold_reason"], row["token"]) == ("scheduled", "quarantine", None)
     assert lane.claim(limit=10) == []
@@ -60,6 +62,7 @@ def test_one_that_nothing_speaks_for_holds_what_is_due_alone(lane: Lane) -> None
     due, later = lane.add(), lane.add(run_at=future())
     quarantine(lane, strict=False)
     assert {job: row["strict"] for job, row in held(lane).items()} == {due: False}
+    assert not ledger.suspects(lane.ground.conn, [due])[0].loss_shows
     assert lane.ground.row(later)["hold_reason"] is None
 
 
