@@ -98,7 +98,12 @@ class Person:
         with engine.begin() as conn:
             doubts = unknowns.listing(conn)
         for row in doubts:
-            if row.asked_at is None or row.channel_id not in self.pages:
+            if row.asked_at is None:
+                continue
+            if row.channel_id not in self.pages:
+                with self._tells("doubt: an alert"), engine.begin() as conn:
+                    seen = unknowns.see(conn, app.registry, row.id, horizon=horizon)
+                unknowns.drop(engine, seen, _SIGNED)
                 continue
             log = sandbox_log.read(self.page)
             ids = self._ids(log, row.key, row.channel_id)

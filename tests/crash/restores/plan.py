@@ -5,6 +5,7 @@ What nobody could notice is not generated, and it is short:
 - a snapshot that holds the database and its witness together;
 - the witness gone as well, with nothing announced, for what cannot be looked at (Telegram), for
   what was sent before its time, and for a dump in which nothing had been sent yet;
+- a Page that hides what was sent before its time;
 - workers killed and their files gone, over a dump since which the witness was told nothing: at
   most ``PUBLISHER_WITNESS_STEP`` seconds of work (a worker that joins, a clean end, and
   ``publisher db dump`` each tell it).
@@ -195,6 +196,12 @@ def _possible(plan: Plan) -> Plan:
         plan = replace(plan, announced="before")
     if plan.witness == "lost":
         plan = replace(plan, listing=None)
+    if plan.listing is not None:
+        on_time = tuple(
+            replace(post, is_moved=False) if post.platform == "facebook_pages" else post
+            for post in plan.posts
+        )
+        plan = replace(plan, posts=on_time)
     if plan.is_blind:
         seen = tuple(
             replace(post, is_moved=False, platform="mastodon")

@@ -118,7 +118,7 @@ def _judge_quarantines(verdict: Verdict, journal: Mapping[str, list[Row]]) -> No
     verdict.causes.update(row["cause"] for row in journal["quarantines"])
     told = {row["key"] for row in journal["alerts"]}
     for row in journal["quarantines"]:
-        by_people = row["cause"] == "restored"
+        by_people = row["cause"] in {"restored", "declared"}
         if row["strict"] and not by_people and not told:
             verdict.unreported.append(f"nobody was told of quarantine {row['id']}, {row['cause']}")
 
