@@ -12,8 +12,8 @@ from tests.crash.restores.plan import Plan, PostPlan, Since
 
 TRIES = 4
 """Schedules within which a variant must be caught."""
-_PAGE = "facebook_pages"
 _LATER = 3.0
+_HOUR = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,23 @@ class Variant:
     useful_for: float | None = None
     later: int = 0
     """So many of the posts are due some seconds later."""
+    platform: str = "facebook_pages"
+    is_moved: bool = False
+    """They are due in an hour, and are brought forward after the dump."""
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def aim(self, name: str, seed: int) -> Plan:
         """A plan in which it can be seen."""
         sinces = [since for since, count in self.posts for _ in range(count)]
+        on_time = len(sinces) - self.later
         posts = tuple(
             PostPlan(
-                number,
-                _PAGE,
-                since,
-                useful_for=self.useful_for,
-                due_in=_LATER if number >= len(sinces) - self.later else 0.0,
+                number, self.platform, since, useful_for=self.useful_for,
+                due_in=_HOUR if self.is_moved else _LATER if number >= on_time else 0.0,
+                is_moved=self.is_moved,
             )
             for number, since in enumerate(sinces)
-        )
+        )  # fmt: skip
         plan = Plan(
             seed, posts, "in place", dumps_first=True, sent_before=0, sent_after=6, variant=name
         )
@@ -58,6 +60,9 @@ VARIANTS: dict[str, Variant] = {
     ),
     "a clean look on a Page frees what is doubted": Variant(
         "duplicate", patches.strict_is_ignored, changes={"listing": Behaviour.LISTING_DELAYED}
+    ),
+    "what is due later was not sent": Variant(
+        "duplicate", patches.due_later_is_let_go, platform="telegram", is_moved=True
     ),
     "the tick alone, without its mark": Variant(
         "duplicate", patches.tick_alone, changes={"end": "killed", "spool": "lost"}
