@@ -28,10 +28,10 @@ S = State
 FOUND = Found("501")
 TWO = Inconclusive("two alike", (candidate("1"), candidate("2")))
 NOTHING = Inconclusive("nothing", clean=True)
-STATEMENTS = 20
+STATEMENTS = 23
 """More than any round has; what is not reached is not cut off."""
-JUDGED = range(8, STATEMENTS - 2)
-"""What a round does after its look; before that all rounds are alike."""
+JUDGED = range(8, STATEMENTS - 5)
+"""What a round does after its look, until the quarantine; all rounds are alike elsewhere."""
 
 
 @dataclass
