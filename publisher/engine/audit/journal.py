@@ -309,4 +309,22 @@ SELECT e.job_id, e.attempt, NULL::integer AS channel_id,
                               AND l.event IN ('late_answer', 'spool_read')))
 """,
     ),
+    Invariant(
+        "T28",
+        _("a post that an answer named late is bound to the job it came to"),
+        _("The journal tells of another job's send. Look at the page; believe the attempts."),
+        """
+SELECT e.job_id, e.attempt, j.channel_id,
+       e.event || ' names ' || (e.detail ->> 'remote_id') || ', which is bound to '
+           || coalesce('job ' || r.job_id, 'no job') AS detail
+  FROM {events} e
+  JOIN jobs j ON j.id = e.job_id
+  LEFT JOIN remote_posts r
+    ON r.channel_id = j.channel_id AND r.remote_id = e.detail ->> 'remote_id'
+ WHERE e.event IN ('late_answer', 'spool_read', 'late_publish', 'quarantine_found')
+   AND coalesce(e.detail ->> 'outcome', 'published') = 'published'
+   AND e.detail ->> 'remote_id' IS NOT NULL
+   AND r.job_id IS DISTINCT FROM e.job_id
+""",
+    ),
 )

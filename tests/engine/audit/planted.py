@@ -335,6 +335,10 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "UPDATE attempts SET reason = 'no_answer' WHERE job_id = [died in a send]",
         "UPDATE attempts SET incarnation = 1 WHERE job_id = [died in a send]",
     ),
+    "T28": (
+        "UPDATE job_events SET job_id = [live 0] WHERE detail ->> 'remote_id' = 'in the file'",
+        "DELETE FROM remote_posts WHERE remote_id = 'in the file'",
+    ),
     "C01": (
         "DELETE FROM jobs WHERE id = [live 0]",
         "UPDATE looks SET job_id = 9999 WHERE job_id = [found]",
