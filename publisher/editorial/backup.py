@@ -215,7 +215,7 @@ def _warning(held: Held | None, old: Archive) -> Record | None:
         timeline=0,
         generation=old.generation + 1,
         tick=0,
-        mark=secrets.token_hex(16),
+        mark=secrets.token_hex(8),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

@@ -127,7 +127,7 @@ def tell_witness(conn: Connection, store: Store, *, step: int) -> bool:
 
 def _next_record(conn: Connection, *, given: str | None, step: int) -> Record:
     """The record that the witness is given next, its mark noted and committed first."""
-    mark = secrets.token_hex(16)
+    mark = secrets.token_hex(8)
     tick = ledger.note_mark(conn, mark, given=given)
     conn.commit()
     return next_record(ledger.stands(conn), mark, tick=tick, step=step)

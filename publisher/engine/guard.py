@@ -144,12 +144,15 @@ class Guard:
         return self.floor < self.ceiling
 
     def close(self, conn: Conn | None) -> None:
-        """Leave a record that no backup made before this run's last sends agrees with."""
+        """Leave a record that no backup made before this run's last sends agrees with.
+
+        Compared first, as always: it may have been put back since the last beat.
+        """
         self._thread.shutdown(wait=True)
         if conn is None or conn.closed or conn.broken:
             return
         try:
-            self._write(conn, self.store.read())
+            self.admit(conn)
         except (PublisherError, DatabaseTrouble) as error:
             log.warning("witness.not_told", witness=self.store.name, error=str(error))
 
@@ -208,7 +211,7 @@ class Guard:
 
     def _next(self, conn: Conn, held: Held | None) -> Record:
         """The record that is written next; its mark is noted and committed first."""
-        mark = secrets.token_hex(16)
+        mark = secrets.token_hex(8)
         tick = ledger.note_mark(conn, mark, given=None if held is None else held.record.mark)
         return next_record(ledger.stands(conn), mark, tick=tick, step=self.step)
 

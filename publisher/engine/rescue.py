@@ -136,7 +136,7 @@ class Rescue:
         if registered:
             rescued = ledger.forsake(conn, number, deaths=self.policy.deaths, who=self.who)
             self._tell(rescued)
-        self._late_or_lost(conn, record, now, but={attempt.token for attempt in unsettled})
+        self._late_or_lost(conn, record, name, now, but={attempt.token for attempt in unsettled})
         if registered:
             if ledger.held_by(conn, number):
                 message = "another transaction holds a row of it"
@@ -185,7 +185,13 @@ class Rescue:
         return late
 
     def _late_or_lost(
-        self, conn: psycopg.Connection[Any], record: Record, now: datetime, *, but: set[Token]
+        self,
+        conn: psycopg.Connection[Any],
+        record: Record,
+        name: str,
+        now: datetime,
+        *,
+        but: set[Token],
     ) -> None:
         """Treat started sends that are not among the unsettled.
 
@@ -200,20 +206,25 @@ class Rescue:
         known = ledger.known_attempts(
             conn, [(opened.job_id, opened.attempt, opened.token) for opened, _ in started]
         )
-        lost = False
+        if any(opened.token not in known and not _is_unsent(trace) for opened, trace in started):
+            self._doubt_database(conn, record, name)
         for opened, trace in started:
             attempt = known.get(opened.token)
             if attempt is None:
-                lost |= self._lost(conn, record, opened, trace)
+                self._lost(conn, record, opened, trace)
             elif isinstance(trace.outcome, Published) and not attempt.published:
                 standing = _standing(trace.outcome, trace, 0, now)
                 end = retry.settle(trace.outcome, standing, self.policy, now)
                 self._record(conn, opened.job_id, opened.token, end)
-        if lost:
-            self._doubt_database(conn, record)
 
-    def _doubt_database(self, conn: psycopg.Connection[Any], record: Record) -> None:
-        """A database that lacks one begun send may lack others, of workers that left no file."""
+    def _doubt_database(self, conn: psycopg.Connection[Any], record: Record, name: str) -> None:
+        """A database that lacks one begun send may lack others, of workers that left no file.
+
+        Once for each file, and before anything of it is recorded: what cannot be held back just
+        now leaves the file to be read again.
+        """
+        if ledger.is_quarantined_for(conn, name):
+            return
         with conn.transaction():
             opened = ledger.open_quarantine(
                 conn,
@@ -222,7 +233,7 @@ class Rescue:
                 absent_after=self.absent_after,
                 who=self.who,
                 since=record.made_at,
-                detail={"worker_run": record.incarnation},
+                detail={"worker_run": record.incarnation, "file": name},
             )
             assert opened is not None  # noqa: S101 - only a witness's record is met twice
             mark = str(opened.id)
@@ -231,11 +242,10 @@ class Rescue:
 
     def _lost(
         self, conn: psycopg.Connection[Any], record: Record, opened: Opened, trace: Trace
-    ) -> bool:
-        """Doubt a send that the database lacks; returns whether that is news."""
-        if isinstance(trace.outcome, Deferred) and trace.outcome.proof is Proof.NOT_SENT:
-            return False
-        is_news = not ledger.has_orphan(conn, opened.token)
+    ) -> None:
+        """Doubt a send that the database lacks."""
+        if _is_unsent(trace):
+            return
         if isinstance(trace.outcome, Published) and opened.content:
             bound = ledger.publish_lost(
                 conn,
@@ -250,7 +260,7 @@ class Rescue:
             )
             if bound:
                 log.error("spool.bound", job_id=opened.job_id, alert=True)
-                return is_news
+                return
         outcome = None if trace.outcome is None else outcome_json(trace.outcome)
         doubted = ledger.spool_found(
             conn,
@@ -262,7 +272,6 @@ class Rescue:
             who=self.who,
         )
         log.error("spool.found", job_id=opened.job_id, doubted=doubted, alert=True)
-        return is_news
 
     def _tell(self, rescued: tuple[ledger.Rescued, ...]) -> None:
         if rescued:
@@ -274,6 +283,11 @@ class Rescue:
 
 class BlockedError(Exception):
     """Someone holds a row the replay needs; the file stays and is read again."""
+
+
+def _is_unsent(trace: Trace) -> bool:
+    """Whether a started send proved that no byte of it was written."""
+    return isinstance(trace.outcome, Deferred) and trace.outcome.proof is Proof.NOT_SENT
 
 
 def _outcome(

@@ -26,7 +26,7 @@ from publisher.engine.rescue import Rescue
 from publisher.engine.spool import Opened
 from tests.engine.conftest import Connect
 from tests.engine.fallen import Fallen, files, replay
-from tests.engine.ground import POLICY, Ground, decided
+from tests.engine.ground import POLICY, Ground, decided, refused
 
 S = State
 
@@ -86,6 +86,42 @@ def test_one_without_a_job_is_kept_as_an_orphan(
     replay(ground, tmp_path)
     (orphan,) = ground.sql("SELECT * FROM orphans WHERE token = %s", token)
     assert not orphan["adopted"]
+
+
+def test_a_database_that_cannot_be_held_back_just_now_is_when_the_file_is_read_again(
+    run: Fallen, ground: Ground, tmp_path: Path, connect: Connect
+) -> None:
+    """Nothing of the file is recorded before what else may be missing is held back."""
+    token = line(run, run.lane.add(), None)
+    waiting = run.lane.add()
+    run.dies()
+    blocker = connect()
+    with blocker.transaction():
+        blocker.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", [waiting])
+        replay(ground, tmp_path)
+        assert len(files(tmp_path)) == 1
+        assert ground.sql("SELECT id FROM orphans WHERE token = %s", token) == []
+    replay(ground, tmp_path)
+    assert files(tmp_path) == []
+    assert ground.row(waiting)["hold_reason"] == "quarantine"
+
+
+def test_a_file_that_is_read_again_opens_no_second_quarantine(
+    run: Fallen, ground: Ground, tmp_path: Path, connect: Connect
+) -> None:
+    """A job of it was locked after the quarantine was opened."""
+    job = run.sends(Published(f"late {run.number}"))
+    assert run.lane.end(job, refused()).done
+    line(run, run.lane.add(), None)
+    run.dies()
+    blocker = connect()
+    with blocker.transaction():
+        blocker.execute("SELECT FROM jobs WHERE id = %s FOR UPDATE", [job.id])
+        replay(ground, tmp_path)
+        assert len(files(tmp_path)) == 1
+    replay(ground, tmp_path)
+    assert files(tmp_path) == []
+    assert len(ground.sql("SELECT id FROM quarantines")) == 1
 
 
 def test_a_number_given_out_again_after_a_restore_is_not_believed(

@@ -43,7 +43,7 @@ from publisher.engine.ledger.incarnations import (
     unsettled_of,
 )
 from publisher.engine.ledger.journal import tell
-from publisher.engine.ledger.late import Late, has_orphan, publish_lost, record_late, spool_found
+from publisher.engine.ledger.late import Late, publish_lost, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
 from publisher.engine.ledger.people import (
     Moved,
@@ -55,7 +55,12 @@ from publisher.engine.ledger.people import (
     reschedule,
     restore,
 )
-from publisher.engine.ledger.quarantine import Opened, comes_back_doubted, open_quarantine
+from publisher.engine.ledger.quarantine import (
+    Opened,
+    comes_back_doubted,
+    is_quarantined_for,
+    open_quarantine,
+)
 from publisher.engine.ledger.settle import (
     EarlierAttempt,
     Key,
@@ -136,10 +141,10 @@ __all__ = [
     "extend_leases",
     "forsake",
     "found_live",
-    "has_orphan",
     "held_by",
     "hold",
     "holds_look",
+    "is_quarantined_for",
     "is_registered",
     "known_attempts",
     "let_go",

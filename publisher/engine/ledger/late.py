@@ -303,15 +303,6 @@ def publish_lost(  # noqa: PLR0913 - a line of a spool; each is named at its cal
         return True
 
 
-_HAS_ORPHAN = "SELECT EXISTS (SELECT FROM orphans WHERE token = %s)"
-
-
-def has_orphan(conn: psycopg.Connection[Any], token: Token) -> bool:
-    """Whether a send that the database lacks is kept already."""
-    row = conn.execute(_HAS_ORPHAN, [token]).fetchone()
-    return bool(row and row[0])
-
-
 def spool_found(
     conn: psycopg.Connection[Any],
     *,

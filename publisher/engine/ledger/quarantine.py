@@ -126,6 +126,14 @@ def open_quarantine(  # noqa: PLR0913 - what is known of it; each is named at it
     return Opened(number, int(held[0]))
 
 
+_FOR_FILE = "SELECT FROM publisher.quarantines WHERE detail ->> 'file' = %s"
+
+
+def is_quarantined_for(conn: AnyConnection, file: str) -> bool:
+    """Whether a quarantine was opened for a send that this worker's file names."""
+    return driver_of(conn).execute(_FOR_FILE, [file]).rowcount > 0
+
+
 _COME_BACK = """
 INSERT INTO publisher.quarantined AS x (job_id, quarantine_id, strict)
 SELECT j.id, q.id, false FROM publisher.jobs j

@@ -7,8 +7,11 @@ from psycopg.rows import class_row
 from publisher.engine.ledger.driver import AnyConnection, Conn, driver_of
 from publisher.engine.witness import Stands
 
-MARKS = 16
-"""So many of the latest marks the database remembers."""
+MARKS = 512
+"""So many of the latest marks the database remembers: more than processes that start at once.
+
+Each notes one before it knows whether its record is the one that is written.
+"""
 
 # The checkpoint's timeline lags behind the server's own after a promotion; what is written now
 # is the name of the file that commits go into, whose first eight digits are the timeline.

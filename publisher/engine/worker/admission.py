@@ -43,7 +43,13 @@ class Admission:
             return False
         if self.admitted is conn:
             has_sent, self.begun = self.station.begun > self.begun, self.station.begun
-            went_back = not self.guard.beat(conn, has_sent=has_sent)
+            try:
+                went_back = not self.guard.beat(conn, has_sent=has_sent)
+            except WitnessUnreachable as error:
+                # What was seen stays known to the guard, and is held against it once it is back.
+                self.admitted = None
+                _say(error)
+                return False
             self.station.floor = self.guard.floor
             if went_back:
                 raise WentBackError
@@ -66,7 +72,11 @@ class Admission:
         try:
             guard.admit(conn)
         except WitnessUnreachable as error:
-            log.critical("witness.unreachable", error=str(error), claims="none", alert=True)
+            _say(error)
             return
         self.admitted = conn
         self.station.floor = guard.floor
+
+
+def _say(error: WitnessUnreachable) -> None:
+    log.critical("witness.unreachable", error=str(error), claims="none", alert=True)

@@ -217,10 +217,10 @@ class Worker:
         hands.dismiss()
         clean = hands.busy == 0 and not self._station.stock.ends and not self._station.parked
         clean = clean and self._record_end()
+        self._admission.close(self._conn)  # before the file goes: one of them tells of its sends
         if clean:
             spool.close(remove=True)
         # Otherwise the file stays locked until this process is gone: a hand may still write.
-        self._admission.close(self._conn)
         if self._conn is not None:
             self._conn.close()
         log.info("worker.ended", clean=clean, in_doubt=self._left_in_doubt)

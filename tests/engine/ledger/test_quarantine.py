@@ -199,7 +199,7 @@ def test_a_job_that_was_released_is_not_bound_by_a_late_look(lane: Lane) -> None
             lane.ground.conn, job, remote_id="p1", permalink=None, who="late", reason="found"
         )
     assert error.value.code == "not-in-quarantine"
-    assert lane.ground.sql("SELECT FROM remote_posts WHERE remote_id = 'p1'") == []
+    assert lane.ground.sql("SELECT job_id FROM remote_posts WHERE remote_id = 'p1'") == []
 
 
 # What comes back, and what is made again
@@ -286,4 +286,4 @@ def test_where_it_may_not_follow_it_does_not(lane: Lane, state: State) -> None:
         who="test",
     )  # fmt: skip
     assert lane.ground.state(job.id) is state
-    assert lane.ground.sql("SELECT FROM remote_posts WHERE remote_id = 'p1'") == []
+    assert lane.ground.sql("SELECT job_id FROM remote_posts WHERE remote_id = 'p1'") == []
