@@ -327,4 +327,16 @@ SELECT e.job_id, e.attempt, j.channel_id,
    AND r.job_id IS DISTINCT FROM e.job_id
 """,
     ),
+    Invariant(
+        "T29",
+        _("a cancelled job says who called it off"),
+        _("Nobody signed for it. Ask its editors whether it was to be sent."),
+        """
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'cancelled, and no line of the journal says so' AS detail
+  FROM {jobs} j
+ WHERE j.state = 'cancelled'
+   AND NOT EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.event = 'cancel')
+""",
+    ),
 )

@@ -339,6 +339,10 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "UPDATE job_events SET job_id = [live 0] WHERE detail ->> 'remote_id' = 'in the file'",
         "DELETE FROM remote_posts WHERE remote_id = 'in the file'",
     ),
+    "T29": (
+        "DELETE FROM job_events WHERE event = 'cancel'",
+        "UPDATE job_events SET event = 'hold' WHERE event = 'cancel'",
+    ),
     "C01": (
         "DELETE FROM jobs WHERE id = [live 0]",
         "UPDATE looks SET job_id = 9999 WHERE job_id = [found]",
