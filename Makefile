@@ -41,11 +41,15 @@ test-mastodon: $(BIN)/.installed-dev ## The Mastodon adapter against mastodon_mo
 
 .PHONY: crash
 crash: $(BIN)/.installed-dev ## Crash it on purpose, then compare page and journal (CRASH_RUNS=2000: an hour of it)
-	$(BIN)/python -m tests.crash $(if $(CRASH_RUNS),--runs $(CRASH_RUNS)) $(ARGS)
+ifeq ($(CRASH_RUNS),)
+	$(BIN)/publisher rehearse --all --quick --prove $(ARGS)
+else
+	$(BIN)/publisher rehearse random --more $(CRASH_RUNS) --ledger tests/crash/ledger.jsonl $(ARGS)
+endif
 
 .PHONY: crash-restores
 crash-restores: $(BIN)/.installed-dev ## Put backups back and run clones, then compare (RESTORES=70: more of it)
-	$(BIN)/python -m tests.crash --restores $(or $(RESTORES),7) $(ARGS)
+	$(BIN)/publisher rehearse restored --more $(or $(RESTORES),7) --ledger tests/crash/restores.jsonl $(ARGS)
 
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing
@@ -104,6 +108,7 @@ bench/.venv/.installed: bench/requirements.lock bench/package.json bench/package
 	@PATH="$(CURDIR)/bench/.venv/bin:$$PATH" npm --prefix bench ci --silent
 	@touch $@
 
-$(BIN)/.installed-dev: requirements/dev.lock pyproject.toml
+$(BIN)/.installed-dev: requirements/dev.lock pyproject.toml tests/variants/pyproject.toml
 	$(call install,requirements/dev.lock)
+	@$(INSTALL) --no-deps --no-build-isolation --editable tests/variants
 	@touch $(BIN)/.installed

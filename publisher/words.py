@@ -25,6 +25,11 @@ def _(sentence: str) -> str:
     return _catalogue().gettext(sentence)
 
 
+def N_(sentence: str) -> str:  # noqa: N802 - gettext's own name for it
+    """Mark ``sentence`` for translation where it is written; ``_`` says it where it is read."""
+    return sentence
+
+
 def many(one: str, more: str, number: int, **fill: object) -> str:
     """Say what fits ``number``; ``{n}`` in either form becomes it, other names are ``fill``'s."""
     return _catalogue().ngettext(one, more, number).format(n=f"{number:,}", **fill)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from publisher.rehearsal.verdict import doubts
+from publisher.rehearsal.verdict.doubts import Doubts, Settled, Share
 from publisher.sandbox.behaviours import Behaviour
 from publisher.sandbox.log import LoggedPost, LoggedRequest
-from tests.crash import doubts
-from tests.crash.doubts import Doubts, Settled, Share
 
 AT = datetime(2026, 7, 1, tzinfo=UTC)
 POST = LoggedPost(

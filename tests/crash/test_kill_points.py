@@ -24,12 +24,12 @@ from publisher.engine import ledger, queries
 from publisher.engine.content import Post
 from publisher.engine.job import JobId, NewJob
 from publisher.engine.points import Point
+from publisher.rehearsal.plan.places import Fault, Place
+from publisher.rehearsal.stage.forge import Forge
 from publisher.sandbox import log as sandbox_log
 from publisher.sandbox.behaviours import Behaviour
 from publisher.sandbox.process import SandboxProcess
 from publisher.vault import Vault
-from tests.crash.forge import Forge
-from tests.crash.watch import Fault, Place
 from tests.engine.ground import await_that
 from tests.postgres import Postgres
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from publisher_broken_variants.restores import VARIANTS
 
-from tests.crash.restores.broken import VARIANTS
-from tests.crash.restores.campaign import prove, told
-from tests.crash.restores.crew import each
-from tests.crash.restores.plan import ENDS, WAYS, planned
+from publisher.rehearsal.restores.campaign import prove, told
+from publisher.rehearsal.restores.crew import each
+from publisher.rehearsal.restores.plan import ENDS, WAYS, planned
 
 SEEDS = (1, 3, 7)
 """In place, by ``publisher db restore``, and a clone without its key."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from publisher_broken_variants.crashes import VARIANTS
 
-from tests.crash import proof, summary
-from tests.crash.broken import VARIANTS
-from tests.crash.catalogue import BEHAVIOURS, HITS
-from tests.crash.crew import each
-from tests.crash.doubts import BY_ITSELF
-from tests.crash.schedule import BEHAVIOURS_EACH, HITS_EACH, scheduled
-from tests.crash.statements import Message, Sent, Statements, kind_of
-from tests.crash.tally import Tally
+from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS
+from publisher.rehearsal.plan.schedule import BEHAVIOURS_EACH, HITS_EACH, scheduled
+from publisher.rehearsal.relays.statements import Message, Sent, Statements, kind_of
+from publisher.rehearsal.report import proof, summary
+from publisher.rehearsal.report.tally import Tally
+from publisher.rehearsal.stage.crew import each
+from publisher.rehearsal.verdict.doubts import BY_ITSELF
 
 SEEDS = range(1, 7)
 SOME = (

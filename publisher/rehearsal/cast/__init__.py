@@ -1,0 +1,1 @@
+"""Who acts: the product's own processes, watched, and people."""

@@ -1,0 +1,1 @@
+"""What stands between workers, database and platform."""

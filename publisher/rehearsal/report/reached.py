@@ -1,0 +1,56 @@
+"""What of everything there is a run has met: a promise nothing was thrown at is not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from publisher.engine.transitions import trigger_pairs
+from publisher.rehearsal.cast.settlers import ACTS, ALSO_SAID
+from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POINTS
+from publisher.rehearsal.plan.schedule import Schedule
+from publisher.rehearsal.report.report import Reached
+from publisher.rehearsal.report.tally import Tally
+
+IN_THE_TABLE: Final = {"published": "live in the journal", "unknown": "in doubt"}
+"""Words of the restores → words of the table."""
+
+NOT_HERE: Final = frozenset[tuple[str, str]]()
+"""Changes of state that no schedule can bring about, each with its reason beside it."""
+
+
+def reached(tally: Tally, drawn: Sequence[Schedule], *, is_whole: bool) -> list[Reached]:
+    """Say what was met: of all there is, or of what the schedules were to bring about."""
+    if not is_whole:
+        points = {hit.point for schedule in drawn for hit in schedule.hits}
+        met = {hit.point for hit in tally.hits}
+        return [_of("crash points", {_place(p) for p in points}, {_place(p) for p in met})]
+    moves = {_move(pair) for pair in trigger_pairs() if pair not in NOT_HERE}
+    acts = [*ACTS, *ALSO_SAID]
+    lacking = tuple(tally.unreached_acts)
+    return [
+        _of("crash points", {_place(p) for p in POINTS}, {_place(h.point) for h in tally.hits}),
+        _of("faults at them", {str(h) for h in HITS}, {str(h) for h in tally.hits}, optional=True),
+        _of(
+            "platform behaviours",
+            {*map(str, BEHAVIOURS), *OTHER_WAYS},
+            {name for name, n in tally.behaviours.items() if n},
+        ),
+        _of("changes of state", moves, {_move(pair) for pair in tally.moves}),
+        Reached("acts of people", len(acts) - len(lacking), len(acts), lacking),
+    ]
+
+
+def _of(what: str, wanted: set[str], met: set[str], *, optional: bool = False) -> Reached:
+    """``optional``: told, but nothing is missing where one was not met."""
+    missing = () if optional else tuple(sorted(wanted - met))
+    return Reached(what, len(wanted & met), len(wanted), missing)
+
+
+def _place(point: tuple[str, str, str]) -> str:
+    layer, place, when = point
+    return f"{place} ({layer})" if when == "at" else f"{when} {place} ({layer})"
+
+
+def _move(pair: tuple[str, str]) -> str:
+    return f"{pair[0]} → {pair[1]}"

@@ -1,0 +1,1 @@
+"""Backups put back, clones and failovers: the journal itself goes back."""

@@ -1,0 +1,1 @@
+"""Where schedules run, and who directs them."""

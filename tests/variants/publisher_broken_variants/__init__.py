@@ -1,0 +1,1 @@
+"""Ways to be wrong, each of which a rehearsal must notice."""
