@@ -51,6 +51,10 @@ endif
 crash-restores: $(BIN)/.installed-dev ## Put backups back and run clones, then compare (RESTORES=70: more of it)
 	$(BIN)/publisher rehearse restored --more $(or $(RESTORES),7) --ledger tests/crash/restores.jsonl $(ARGS)
 
+.PHONY: mutants
+mutants: $(BIN)/.installed-dev ## Take each guard away once and see that a test notices (MINUTES=30: as far as it gets)
+	$(BIN)/python -m tests.mutation $(if $(MINUTES),--budget $(MINUTES)) $(ARGS)
+
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing
 	$(BIN)/ruff check .

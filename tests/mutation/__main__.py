@@ -1,0 +1,144 @@
+"""Try mutants: ``python -m tests.mutation``, which ``make mutants`` is. See docs/mutation.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.mutation import book
+from tests.mutation.catalogue import ROOT, Mutant, mutants, pieces
+from tests.mutation.lane import Broken, Lane
+
+ASKED = ROOT / ".publisher-mutation" / "asked.json"
+"""Which tests run which SQL, and in what time: written by ``--record``, and only a help."""
+
+
+def main() -> int:
+    """Do as the command line says; 1 where a survivor is neither killed nor argued."""
+    asked = _arguments()
+    found = _chosen(mutants(), asked.only)
+    if asked.list:
+        for mutant in found:
+            _say(_shown(mutant))
+        return 0
+    if asked.report:
+        return _report(found)
+    with Lane.open() as lane:
+        if asked.record:
+            return _record(lane)
+        found = _chosen(mutants(lane.tree), asked.only)
+        _try(lane, found, minutes=asked.budget, again=asked.again)
+    if asked.only is None:
+        book.tidy(found)
+    return _report(found)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--budget", type=float, metavar="MINUTES", help="begin nothing after them")
+    parser.add_argument("--only", metavar="PATTERN", help="mutants whose id holds these words")
+    parser.add_argument("--list", action="store_true", help="say which mutants there are")
+    parser.add_argument("--report", action="store_true", help="say how the source stands")
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--record", action="store_true", help="learn which tests run which SQL")
+    return parser.parse_args()
+
+
+def _chosen(found: Sequence[Mutant], pattern: str | None) -> list[Mutant]:
+    """Those whose id holds one of the words, in the order of the words."""
+    if pattern is None:
+        return list(found)
+    chosen = {each.id: each for word in pattern.split(",") for each in found if word in each.id}
+    return list(chosen.values())
+
+
+def _shown(mutant: Mutant) -> str:
+    return f"{mutant.id}\n    {mutant.was[:160]}\n    → {mutant.now[:100]}"
+
+
+def _record(lane: Lane) -> int:
+    """Run what tests the engine and the reconciler, and note what each of them runs."""
+    where = lane.tree.parent / "pieces.json"
+    where.write_text(json.dumps(pieces(lane.tree)))
+    tests = ["tests/engine", "tests/reconciler"]
+    ran = lane.run(tests, seconds=3600.0, MUTATION_PIECES=str(where))
+    _say(ran.said[-400:])
+    if not ran.ran:
+        return 2
+    ASKED.parent.mkdir(exist_ok=True)
+    ASKED.write_text(json.dumps(ran.ran))
+    _say(f"{len(ran.ran)} tests in {ran.seconds:.0f} s; see {ASKED.relative_to(ROOT)}")
+    return 0
+
+
+def _try(lane: Lane, found: Sequence[Mutant], *, minutes: float | None, again: bool) -> None:
+    lines = book.read()
+    until = time.monotonic() + 60 * minutes if minutes else None
+    waiting = [
+        mutant
+        for mutant in found
+        if mutant.key not in lines or (again and lines[mutant.key].result not in book.NOTICED)
+    ]
+    asked: dict[str, Any] = json.loads(ASKED.read_text()) if ASKED.exists() else {}
+    sound: set[tuple[str, ...]] = set()
+    for number, mutant in enumerate(waiting, 1):
+        if until is not None and time.monotonic() > until:
+            _say(f"{len(waiting) - number + 1} are left; the time is up")
+            return
+        stages = _stages(mutant, asked, lane.tree)
+        for tests in stages[:1]:  # what fails without a mutant would notice anything
+            if tuple(tests) not in sound:
+                clean = lane.run(tests)
+                if clean.code != 0:
+                    message = f"{tests} fail without a mutant\n{clean.said[-3000:]}"
+                    raise Broken(message)
+                sound.add(tuple(tests))
+        result = lane.try_mutant(mutant, stages)
+        line = book.Line(mutant.id, mutant.digest, result.result, result.by, result.seconds)
+        book.add(line)
+        said = f"{number}/{len(waiting)} {result.result} in {result.seconds} s  {mutant.id}"
+        if result.result == "survived":
+            said += f"\n    {mutant.was[:160]}"
+        _say(said)
+
+
+def _stages(mutant: Mutant, asked: dict[str, Any], tree: Path) -> list[list[str]]:
+    """What to ask, quick and near tests first."""
+    first, wider = mutant.tests()
+    first = tuple(each for each in first if (tree / each.split("::")[0]).exists())
+    ran = {test: row["seconds"] for test, row in asked.items() if mutant.literal in row["pieces"]}
+    if mutant.literal is None or mutant.is_of_the_schema or not ran:
+        return [list(each) for each in (first, wider) if each]
+    near = [test for test in ran if test.split("::")[0] in first]
+    far = [test for test in ran if test.split("::")[0] not in first]
+    files: dict[str, float] = {}
+    for test in far:
+        files[test.split("::")[0]] = min(files.get(test.split("::")[0], 1e9), ran[test])
+    far.sort(key=lambda test: (files[test.split("::")[0]], test.split("::")[0], ran[test]))
+    near.sort(key=lambda test: (test.split("::")[0], ran[test]))
+    return [each for each in (near, far) if each]
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+def _report(found: Sequence[Mutant]) -> int:
+    stands = book.report(found, book.read(), book.argued())
+    for mutant in stands.survivors:
+        _say(f"survived: {_shown(mutant)}")
+    told = ", ".join(f"{count} {result}" for result, count in sorted(stands.counts.items()))
+    _say(f"{len(found)} mutants: {told or 'none tried'}; {len(stands.settled)} survivors argued")
+    if stands.missing:
+        _say(f"{len(stands.missing)} not tried yet: about {stands.minutes} minutes, make mutants")
+    return 1 if stands.survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""A private copy of the tree, a server, and one mutant after the other in it.
+
+Nothing of the checkout is ever changed: the copy is of what is committed, in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.mutation.catalogue import ROOT, Mutant
+from tests.mutation.warm import INVALID
+from tests.postgres import Postgres, running
+
+_FRESH = "template_mutant"
+_READY = "template_lane"
+_NOT_PREPARED = re.compile(
+    r"psycopg\.errors\.(Syntax|Undefined|Ambiguous|Datatype|Indeterminate|Grouping|Wrong|"
+    r"InvalidColumn|CannotCoerce|InvalidTextRepresentation|CardinalityViolation)|"
+    r"ProgrammingError: (the query has|query parameter)|SyntaxError"
+)
+"""What is no mutant but nonsense: a statement that cannot be prepared."""
+_BROKEN = "pytest ended with {code}:\n{said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How one run of pytest ended. ``code`` None: its time was up."""
+
+    code: int | None
+    failed: tuple[dict[str, str], ...]
+    ran: dict[str, Any]
+    seconds: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a mutant: killed, survived, timeout or invalid; ``by`` the first that saw."""
+
+    result: str
+    by: str | None
+    seconds: float
+
+
+class Lane:
+    """One copy, one server, one process that forks."""
+
+    def __init__(self, tree: Path, host: Path | None, forks: subprocess.Popen[str]) -> None:
+        self.tree = tree
+        self._host = host
+        self._forks = forks
+
+    @classmethod
+    @contextmanager
+    def open(cls, root: Path = ROOT, *, needs_server: bool = True) -> Iterator[Lane]:
+        """A lane for the tree at ``root``, whose files stay as they are."""
+        with ExitStack() as stack:
+            folder = Path(tempfile.mkdtemp(prefix="mut-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            tree = folder / "tree"
+            copy_of(root, tree)
+            host = stack.enter_context(running("embedded")).host if needs_server else None
+            (folder / "tmp").mkdir()
+            forks = stack.enter_context(_forks(tree, folder / "tmp"))
+            yield cls(tree, host, forks)
+
+    def run(
+        self, tests: Sequence[str], *, template: str = _READY, seconds: float = 300.0, **env: str
+    ) -> Ran:
+        """Run these tests until one fails."""
+        temporary = self.tree.parent / "tmp"
+        told, out = temporary / "told.json", temporary / "out.txt"
+        told.unlink(missing_ok=True)
+        settings = {"MUTATION_TOLD": str(told), **env}
+        if self._host is not None:
+            settings |= {"MUTATION_SERVER": str(self._host), "MUTATION_TEMPLATE": template}
+        args = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "tests.mutation.warm"]
+        args += [
+            "-W",
+            "ignore:Module already imported",
+            "-o",
+            "timeout=60",
+            f"--basetemp={temporary}/base",
+            *tests,
+        ]
+        order = {"args": args, "env": settings, "out": str(out), "seconds": seconds}
+        assert self._forks.stdin is not None
+        assert self._forks.stdout is not None
+        began = time.monotonic()
+        self._forks.stdin.write(json.dumps(order) + "\n")
+        self._forks.stdin.flush()
+        code = json.loads(self._forks.stdout.readline())["code"]
+        took = round(time.monotonic() - began, 1)
+        what: dict[str, Any] = {"failed": [], "ran": {}}
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+            what = json.loads(told.read_text())
+        said = out.read_text(errors="replace") if out.exists() else ""
+        return Ran(code, tuple(what["failed"]), what["ran"], took, said)
+
+    def try_mutant(self, mutant: Mutant, stages: Sequence[Sequence[str]]) -> Result:
+        """Ask one set of tests after the other about the mutant, until one notices."""
+        path = self.tree / mutant.path
+        before, stat = path.read_bytes(), path.stat()
+        template = _FRESH if mutant.is_of_the_schema else _READY
+        seconds = 0.0
+        try:
+            path.write_bytes(mutant.applied(before))
+            for tests in stages:
+                ran = self.run(tests, template=template)
+                seconds += ran.seconds
+                result = _judged(ran)
+                if result != "survived":
+                    return Result(result, _by(ran), round(seconds, 1))
+            return Result("survived", None, round(seconds, 1))
+        finally:
+            path.write_bytes(before)
+            os.utime(
+                path, ns=(stat.st_atime_ns, stat.st_mtime_ns)
+            )  # what was compiled is good again
+            self._tidy(mutant)
+
+    def _tidy(self, mutant: Mutant) -> None:
+        if self._host is None:
+            return
+        with Postgres("embedded", self._host).superuser() as conn:
+            gone = "datname LIKE 'test\\_%%'"
+            if mutant.is_of_the_schema:
+                gone += f" OR datname = '{_FRESH}'"
+            for (name,) in conn.execute(f"SELECT datname FROM pg_database WHERE {gone}").fetchall():
+                conn.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+class Broken(Exception):
+    """A run that says nothing about a mutant: pytest itself failed."""
+
+
+def _judged(ran: Ran) -> str:
+    if ran.code is None:
+        return "timeout"
+    if ran.code == 0:
+        return "survived"
+    if not ran.failed and _AT_IMPORT not in ran.said:
+        raise Broken(_BROKEN.format(code=ran.code, said=ran.said[-3000:]))
+    why = " ".join(each["why"] for each in ran.failed)
+    if ran.code == INVALID or _NOT_PREPARED.search(why):
+        return "invalid"
+    return "killed"
+
+
+def _by(ran: Ran) -> str:
+    return ran.failed[0]["test"] if ran.failed else "tests/conftest.py (import)"
+
+
+def copy_of(root: Path, tree: Path) -> None:
+    """Copy what is committed at ``root`` to ``tree``; the parts of this folder as they stand."""
+    tree.mkdir()
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=False)
+    if archive.returncode == 0:
+        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, check=True)
+        ours = "tests/mutation"
+        shutil.copytree(root / ours, tree / ours, dirs_exist_ok=True, ignore=_IGNORED)
+    else:  # a tree that a test has made
+        shutil.copytree(root, tree, dirs_exist_ok=True, ignore=_IGNORED)
+    subprocess.run(
+        [sys.executable, "-m", "compileall", "-q", "publisher", "reconciler"],
+        cwd=tree, check=False, capture_output=True,
+    )  # fmt: skip
+
+
+_AT_IMPORT = "ImportError while loading conftest"
+_IGNORED = shutil.ignore_patterns("__pycache__", ".venv", ".git")
+
+
+@contextmanager
+def _forks(tree: Path, temporary: Path) -> Iterator[subprocess.Popen[str]]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PUBLISHER_")}
+    env = {
+        **own,
+        "PYTHONPATH": str(tree),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PUBLISHER_TEST_POSTGRES": "embedded",
+        "TMPDIR": str(temporary),
+    }
+    process = subprocess.Popen(
+        [sys.executable, tree / "tests/mutation/forks.py"],
+        cwd=tree, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
