@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from publisher.rehearsal.report.report import Bound, Check, Failure, Outcome, Report, Settled
+from publisher.rehearsal.report.report import (
+    Bound,
+    Check,
+    Failure,
+    Outcome,
+    Ran,
+    Report,
+    Settled,
+    Told,
+)
 from publisher.words import N_, _, many
 
 MARKS: Final = {True: "✔", False: "✘", None: "–"}
@@ -44,7 +54,10 @@ _CONTROLS: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
     0x7F: "␡",
     **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"),
+    # Overrides, embeddings and isolates: one left open turns round what stands after it.
+    **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"),
 }
+_OWN: Final = re.compile(r"\bhttps?://(127\.|localhost\b|\[::1\])")
 
 
 def visible(text: str) -> str:
@@ -89,11 +102,14 @@ def about(report: Report) -> list[str]:
         scenarios=many("{n} scenario", "{n} scenarios", len(report.ran)),
     )
     if len(report.ran) == 1:
-        (ran,) = report.ran
-        lengths = _("{scenario}, seeds {first}..{last}").format(
-            scenario=ran.scenario, first=ran.first, last=ran.last
-        )
+        lengths = seeds(report.ran[0])
     return [visible(part) for part in (of, report.server, lengths) if part]
+
+
+def seeds(ran: Ran) -> str:
+    """A scenario, and which seeds of it ran."""
+    span = f"{ran.first}" if ran.first == ran.last else f"{ran.first}..{ran.last}"
+    return f"{visible(ran.scenario)} {span}"
 
 
 def lasted(seconds: float) -> str:
@@ -252,3 +268,10 @@ def name(failure: Failure) -> str:
     return _("seed {seed} of {scenario}").format(
         seed=failure.seed, scenario=visible(failure.scenario)
     )
+
+
+def on_the_page(told: Told) -> str:
+    """The heading over where a post is."""
+    if any(map(_OWN.search, told.page)):
+        return _("On the page (of the sandbox, which is gone now)")
+    return _("On the page")

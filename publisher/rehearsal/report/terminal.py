@@ -23,6 +23,8 @@ _LINES: Final = 12
 _NAMED: Final = 30
 """Things never met that are named here; the files name all of them."""
 _LABEL: Final = 10
+_WIDE: Final = 90
+"""Columns of a list, after its label."""
 
 
 def lines(report: Report, *, files: Sequence[Path] = ()) -> Iterator[str]:
@@ -33,6 +35,7 @@ def lines(report: Report, *, files: Sequence[Path] = ()) -> Iterator[str]:
         yield from failures(report.failures)
     yield from _table(report)
     yield from _checklist(report)
+    yield from _ran(report)
     yield from _reached(report)
     yield from _proof(report)
     yield from _left_behind(report)
@@ -71,7 +74,7 @@ def _failure(failure: Failure) -> Iterator[str]:
 
 
 def _told(told: Told) -> Iterator[str]:
-    yield f"  {_('On the page')}"
+    yield f"  {phrases.on_the_page(told)}"
     for line in told.page or (_("nothing"),):
         yield f"    {visible(line)}"
     yield f"  {_('In the journal')}"
@@ -87,7 +90,7 @@ def _told(told: Told) -> Iterator[str]:
 
 def _rule(rule: str) -> Iterator[str]:
     said = paragraph(rule)
-    cut = said[:1] + ["…"] + said[-_LINES:] if len(said) > _LINES + 2 else said
+    cut = [*said[:1], "…", *said[-_LINES:]] if len(said) > _LINES + 2 else said
     for number, line in enumerate(cut):
         yield f"    {line}" if number else f"  {MARKS[False]} {line}"
 
@@ -114,7 +117,8 @@ def _table(report: Report) -> Iterator[str]:
     words = [*WORDS, *(word for word in report.rules if word not in WORDS)]
     rules = "   ".join(f"{phrases.rule(word)} {report.rules.get(word, 0):,}" for word in words)
     beside = "; ".join(filter(None, (phrases.doubts(report), phrases.lied(report))))
-    yield f"  {rules}     {beside}"
+    yield f"  {rules}"
+    yield f"  {beside}"
     if report.settled:
         said = " · ".join(map(phrases.settled, report.settled))
         few = any(not one.is_enough for one in report.settled)
@@ -135,11 +139,20 @@ def _checklist(report: Report) -> Iterator[str]:
         yield f"  {MARKS[held]} {_filled(_(one.says), widest)}   {count}"
 
 
+def _ran(report: Report) -> Iterator[str]:
+    if len(report.ran) > 1:
+        said = [
+            phrases.seeds(ran) + (_(" ({n} broken)").format(n=ran.broken) if ran.broken else "")
+            for ran in report.ran
+        ]
+        yield from _listed(_("Ran"), said)
+
+
 def _reached(report: Report) -> Iterator[str]:
     if not report.reached:
         return
-    counts = (f"{one.count:,}/{one.of:,} {_(one.what)}" for one in report.reached)
-    yield from _labelled(_("Reached"), " · ".join(counts))
+    counts = [f"{one.count:,}/{one.of:,} {_(one.what)}" for one in report.reached]
+    yield from _listed(_("Reached"), counts)
     missing = report.missing
     if not missing:
         return
@@ -192,6 +205,18 @@ def _files(files: Iterable[Path]) -> str:
     for file in files:
         folders.setdefault(file.parent, []).append(file.name)
     return "   ".join(f"{folder}/  {'  '.join(names)}" for folder, names in folders.items())
+
+
+def _listed(label: str, items: Sequence[str]) -> Iterator[str]:
+    """A label, and items in as many lines as they need."""
+    line = ""
+    for item in items:
+        longer = f"{line} · {item}" if line else item
+        if line and cell_len(longer) > _WIDE:
+            yield from _labelled(label, line)
+            label, longer = "", item
+        line = longer
+    yield from _labelled(label, line)
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:

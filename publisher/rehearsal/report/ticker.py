@@ -1,26 +1,29 @@
-"""How far a rehearsal has come: one line that moves on a terminal, a line now and then elsewhere."""
+"""How far a rehearsal has come: a line that moves on a terminal, one now and then elsewhere."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from itertools import product
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from rich.cells import cell_len, set_cell_size
 
-from publisher.rehearsal.report.phrases import lasted, visible
+from publisher.rehearsal.report.phrases import lasted, paragraph, visible
 from publisher.words import _
 
 if TYPE_CHECKING:
     from publisher.rehearsal.conduct import Progress
 
-_BAR: Final = 20
-_LEAST_BAR: Final = 5
+_BARS: Final = (20, 10, 5)
+"""Columns of the bar, as many as there is room for."""
+_LEAST: Final = 11
+"""Columns in which it is worth saying what struck last."""
 _WIDTH: Final = 80
-_PART: Final = 0.1
-"""Where nothing moves, a line comes after such a part of the whole."""
+_PARTS: Final = 10
+"""Where nothing moves, a line comes after each of so many parts of the way."""
 _OFTEN: Final = 0.1
 """Seconds between two pictures."""
 _GONE: Final = "\r\x1b[K"
@@ -31,17 +34,14 @@ def line(progress: Progress, width: int = _WIDTH) -> str:
     """One line with a bar, at most ``width`` columns wide."""
     count, left = _count(progress), _left(progress)
     what = visible(progress.last or progress.scenario)
-    bar = min(_BAR, max(_LEAST_BAR, width - cell_len(f"    {count}  {left}")))
-    room = width - bar - cell_len(f"   {count}")
-    said = f"  {_bar(progress, bar)} {count}"
-    # What does not fit is left out, the least important first.
-    if left and (beside := room - cell_len(left) - 6) > 0:
-        return f"{said}   {_cut(what, beside)}   {left}" if what else f"{said}   {left}"
-    if left and room >= cell_len(left) + 3:
-        return f"{said}   {left}"
-    if what and not left and room > 6:
-        return f"{said}   {_cut(what, room - 3)}"
-    return said if cell_len(said) <= width else _cut(count, width)
+    for tail, bar in product((f"   {left}" if left else "", ""), _BARS):
+        head = f"  {_bar(progress, bar)} {count}"
+        room = width - cell_len(head + tail)
+        if room >= _LEAST and what:
+            return f"{head}   {_cut(what, room - 3)}{tail}"
+        if room >= 0:
+            return head + tail
+    return _cut(count, width)
 
 
 def plain(progress: Progress) -> str:
@@ -85,7 +85,7 @@ class Ticker:
         self._moves = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = ""
         self._drawn_at = 0.0
-        self._told = 0.0
+        self._told = 0
 
     def __enter__(self) -> Self:
         return self
@@ -110,10 +110,10 @@ class Ticker:
         self._draw(line(progress, self._width()))
 
     def say(self, text: object) -> None:
-        """Say something that stays."""
+        """Say something that stays, in as many lines as it has."""
         shown = self._shown
         self.close()
-        self._write(f"{text}\n")
+        self._write("".join(f"{part}\n" for part in paragraph(str(text))))
         if shown:
             self._draw(shown)
 
@@ -128,10 +128,10 @@ class Ticker:
         self._shown = text
 
     def _tell(self, progress: Progress) -> None:
-        share = progress.done / progress.of if progress.of else 0.0
+        part = _PARTS * progress.done // progress.of if progress.of else 0
         # What is tried again makes the way longer: nothing is said twice.
-        if progress.done and share >= self._told + _PART:
-            self._told = share - share % _PART
+        if part > self._told:
+            self._told = part
             self._write(plain(progress) + "\n")
 
     def _width(self) -> int:
