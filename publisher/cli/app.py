@@ -15,6 +15,7 @@ from publisher.cli import (
     jobs,
     posts,
     quarantine,
+    rehearse,
     screen,
     unknowns,
     workers,
@@ -55,6 +56,7 @@ app.command(
 )(quarantine.restore_guard)
 app.command(help=_("Say what is wrong with this deployment, and what to do about it."))(doctor)
 app.command(help=_("Ask the journal whether it keeps its promises; change nothing."))(audit)
+app.add_typer(rehearse.app, name="rehearse")
 app.add_typer(demo.app, name="demo")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from publisher.rehearsal.plan import schedule as planning
+from publisher.rehearsal.plan import variants
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.report import cumulative, proof, reached
 from publisher.rehearsal.report.report import WORDS, Bound, Check, Failure, Ran, Report, Told
@@ -28,6 +29,7 @@ from publisher.rehearsal.stage.lane import Serve
 from publisher.rehearsal.stage.own_server import OwnServer
 from publisher.rehearsal.stage.run import Result
 from publisher.rehearsal.verdict import checklist, doubts
+from publisher.words import N_
 
 RESTORED: Final = "restored"
 """The scenario in which the journal itself goes back; see ``restores``."""
@@ -54,7 +56,9 @@ class Wanted:
     lanes: int = LANES
     serve: Serve = OwnServer.running
     programs: Path | None = None
-    server: str = ""
+    variant: str | None = None
+    """A broken variant to run instead of the product: it must fail. No ledger counts it."""
+    notes: tuple[str, ...] = ()
     ledger: Path = Path("rehearsals/ledger.jsonl")
 
 
@@ -92,7 +96,7 @@ class Conductor:
             run,
             version("publisher"),
             cumulative.commit(),
-            wanted.server,
+            "",
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -110,6 +114,7 @@ class Conductor:
         if self._wanted.is_whole:
             self._try_again()
         self._add_up()
+        self.report.notes += self._wanted.notes
         self.report.seconds = time.monotonic() - began
         return self.report
 
@@ -143,7 +148,7 @@ class Conductor:
             self.report.ran.append(Ran(name, seeds[0], last, ran, faults, broken, seconds))
 
     def _run_part(self, name: str, seeds: Sequence[int]) -> Tally:
-        schedules = [SCENARIOS[name].draw(seed) for seed in seeds]
+        schedules = self._draw(name, seeds)
         self._drawn += schedules
         part, tally = cumulative.new_part(seeds[0], seeds[-1], scenario=name), Tally()
         for result in each(
@@ -151,15 +156,22 @@ class Conductor:
         ):
             tally.add(result)
             self._take(result)
-        if tally.schedules == len(seeds):
+        if tally.schedules == len(seeds) and self._wanted.variant is None:
             part.schedules, part.faults = tally.schedules, tally.faults
             part.approved = tally.counts["approved"]
             part.outcomes = _outcomes(tally)
             cumulative.add(part, self._wanted.ledger)
         return tally
 
+    def _draw(self, name: str, seeds: Sequence[int]) -> list[Schedule]:
+        if self._wanted.variant is None:
+            return [SCENARIOS[name].draw(seed) for seed in seeds]
+        variant = variants.named("crashes", self._wanted.variant)
+        return [variant.aim(self._wanted.variant, seed) for seed in seeds]
+
     def _take(self, result: Result) -> None:
         self._tally.add(result)
+        self.report.server = self.report.server or result.server
         if result.broken:
             self.report.failures.append(_failure(result))
             self._say(f"  seed {result.seed} ({result.scenario}) broke a rule: {result.broken[0]}")
@@ -252,21 +264,27 @@ class Conductor:
         tally = self._tally
         jobs, rules = counts[checklist.JOBS], tally.rules
         kept = jobs - rules["duplicates"] - rules["lost"]
+        raced, cut = tally.races, tally.cut_after_sending
         checks = [
-            Check("one id through every try", kept, jobs),
-            Check("one job, two workers: the second lets go", tally.races, tally.races),
+            Check(N_("one id through every try"), kept, jobs),
+            Check(N_("one job, two workers: the second lets go"), _less(raced, rules), raced),
             Check(
-                "a timeout never reads as not posted",
+                N_("a timeout never reads as not posted"),
                 counts.get(checklist.SILENT_KEPT, 0),
                 counts.get(checklist.SILENT, 0),
             ),
-            Check("cut after sending", tally.cut_after_sending, tally.cut_after_sending),
-            Check("server stopped midway", *checklist.midway(tally.hits)),
+            Check(N_("cut after sending"), _less(cut, rules), cut),
+            Check(N_("server stopped midway"), *checklist.midway(tally.hits)),
         ]
         if self._wanted.is_whole:
             return checks
         # Of a part of the catalogue, only what it has cases of can be asked.
         return [check for check in checks[:-1] if check.of]
+
+
+def _less(cases: int, rules: Mapping[str, int]) -> int:
+    """Of these, how many can have ended well, where something was sent twice."""
+    return max(cases - rules["duplicates"], 0)
 
 
 def _outcomes(tally: Tally) -> dict[str, int]:

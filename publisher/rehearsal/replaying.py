@@ -10,7 +10,7 @@ from publisher.rehearsal.plan import variants
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.restores import crew as restoring
 from publisher.rehearsal.restores.campaign import told
-from publisher.rehearsal.restores.plan import Plan, planned
+from publisher.rehearsal.restores.plan import planned
 from publisher.rehearsal.scenarios import SCENARIOS
 from publisher.rehearsal.stage.crew import each
 from publisher.rehearsal.stage.lane import Serve
@@ -33,18 +33,9 @@ def replay(
         return _restored(seed, variant, programs)
     schedule = SCENARIOS[scenario].draw(seed)
     if variant is not None:
-        schedule = _variant("crashes", variant).aim(variant, seed)
+        schedule = variants.named("crashes", variant).aim(variant, seed)
     (result,) = each([schedule], lanes=1, serve=serve)
     return Again((*_crashes(schedule, result),), bool(result.broken))
-
-
-def _variant(kind: str, name: str) -> variants.Variant:
-    known = variants.load(kind)
-    if name not in known:
-        message = f"There is no broken variant {name!r}. Known are: {', '.join(known)}."
-        raise variants.SetUpError(message)
-    found: variants.Variant = known[name]
-    return found
 
 
 def _crashes(schedule: Schedule, result: Result) -> list[str]:
@@ -62,8 +53,7 @@ def _crashes(schedule: Schedule, result: Result) -> list[str]:
 def _restored(seed: int, variant: str | None, programs: Path | None) -> Again:
     plan = planned(seed)
     if variant is not None:
-        aimed: Plan = variants.load("restores")[variant].aim(variant, seed)
-        plan = aimed
+        plan = variants.named("restores", variant).aim(variant, seed)
     (result,) = restoring.each([plan], lanes=1, programs=programs)
     lines = [str(plan), result.log, *([told(result)] if result.broken else ["KEPT"])]
     return Again((*lines,), bool(result.broken))

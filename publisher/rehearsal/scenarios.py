@@ -83,6 +83,10 @@ def _is_edit(hit: Hit) -> bool:
     return hit.fault == Fault.EDIT
 
 
+def _is_deadly_or_peoples(hit: Hit) -> bool:
+    return hit.layer == "people" or (hit.layer == "worker" and hit.fault == Fault.KILL)
+
+
 def _is_look(hit: Hit) -> bool:
     return hit.is_reconcilers or hit.place.startswith("listing")
 
@@ -107,7 +111,7 @@ def _backlog(seed: int) -> Schedule:
 
 def _verdicts(seed: int) -> Schedule:
     """Twenty people decide about the same doubts in the same moment, while workers die."""
-    schedule = _of("twenty-verdicts", _is_look, *LOST)(seed)
+    schedule = _of("twenty-verdicts", _is_deadly_or_peoples, *LOST)(seed)
     doubtful = tuple(
         PostPlan(number, number % schedule.pages, "text", behaviour=Behaviour.DROP, times=2)
         for number in range(1, 9)

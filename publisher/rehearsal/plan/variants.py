@@ -85,3 +85,12 @@ def load(kind: str) -> Mapping[str, Any]:
         raise SetUpError(message)
     variants: Mapping[str, Any] = next(iter(found)).load()
     return variants
+
+
+def named(kind: str, name: str) -> Any:
+    """The variant of that name. Raises ``SetUpError``, which names those there are."""
+    known = load(kind)
+    if name not in known:
+        message = f"There is no broken variant {name!r}. Known are: {', '.join(sorted(known))}."
+        raise SetUpError(message)
+    return known[name]

@@ -36,12 +36,17 @@ _TLS: Final = frozenset({"require", "verify-ca", "verify-full"})
 class GivenServer(Server):
     """A server at ``url``; ``direct``: the way past a pooler, where ``url`` leads through one.
 
-    The login user needs CREATEDB, and membership in the product's roles where they exist.
+    A pooler that drops start-up options needs a login for each role: ``url`` has the engine's,
+    ``app`` that of pages and people, on the same pooler. The login user of ``direct`` (of ``url``,
+    where there is no pooler) needs CREATEDB, and membership in the product's roles.
     """
 
-    def __init__(self, url: SecretStr, direct: SecretStr | None) -> None:
+    def __init__(
+        self, url: SecretStr, direct: SecretStr | None = None, app: SecretStr | None = None
+    ) -> None:
         self._address = Address.parse(url, "--database-url")
         self._past = self._address if direct is None else Address.parse(direct, "--direct-url")
+        self._app = self._address if app is None else Address.parse(app, "--app-url")
         self._has_pooler = direct is not None
         self._template = PREFIX + uuid.uuid4().hex[:12]
         self._version = ""
@@ -55,12 +60,14 @@ class GivenServer(Server):
 
     @classmethod
     @contextmanager
-    def taken(cls, url: SecretStr, direct: SecretStr | None = None) -> Iterator[Self]:
+    def taken(
+        cls, url: SecretStr, direct: SecretStr | None = None, app: SecretStr | None = None
+    ) -> Iterator[Self]:
         """Make what is needed there; remove it at the end.
 
         Raises ``SetUpError``, or ``AddressError`` for a URL that cannot be read.
         """
-        server = cls(url, direct)
+        server = cls(url, direct, app)
         try:
             server._make_template()
             server._try_it()
@@ -80,12 +87,13 @@ class GivenServer(Server):
         port = self._address.parameters.get("port", "5432").partition(",")[0]
         return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else f"{host}:{port}"
 
-    def url(self, database: str, *, port: int | None = None) -> str:
+    def url(self, database: str, *, port: int | None = None, role: Role = Role.ENGINE) -> str:
         """See ``Server``."""
+        given = (self._app if role is Role.APP else self._address).parameters
         if port is None:
-            return _as_url({**self._address.parameters, "dbname": database})
+            return _as_url({**given, "dbname": database})
         at = {"host": "127.0.0.1", "port": str(port), "sslmode": "disable"}
-        relayed = {**self._address.parameters, **at, "gssencmode": "disable", "dbname": database}
+        relayed = {**given, **at, "gssencmode": "disable", "dbname": database}
         return _as_url(relayed)
 
     def direct_url(self, database: str) -> str | None:
@@ -134,6 +142,7 @@ class GivenServer(Server):
         made = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(self._template))
         with self._login() as conn:
             version = str(conn.info.parameter_status("server_version")).split()[0]
+            self._require_signals(conn)
             try:
                 conn.execute(made)
             except psycopg.errors.InsufficientPrivilege:
@@ -155,24 +164,32 @@ class GivenServer(Server):
             raise SetUpError(str(error)) from error
         self._version = version
 
+    def _require_signals(self, conn: psycopg.Connection) -> None:
+        """Sessions of other logins, which a pooler keeps, must be ended with their database."""
+        may = conn.execute("SELECT pg_has_role(current_user, 'pg_signal_backend', 'USAGE')")
+        if self._has_pooler and may.fetchone() != (True,):
+            message = _('The login user "{user}" may not end sessions. Run: {sql}')
+            user = conn.info.user
+            run = f'ALTER ROLE "{user}" INHERIT; GRANT pg_signal_backend TO "{user}";'
+            raise SetUpError(message.format(user=user, sql=run))
+
     def _try_it(self) -> None:
         """See that the product gets into a new database by the way it will take."""
         with self.new_database() as name:
-            settings = Settings(
-                database_url=SecretStr(self.url(name)),
-                direct_url=SecretStr(direct) if (direct := self.direct_url(name)) else None,
-            )
-            try:
-                Database.open(
-                    settings, Role.ENGINE, application_name="rehearsal", wait_seconds=5.0
-                ).dispose()
-            except DatabaseError as error:
-                message = _(
-                    "The product does not get into a database that the rehearsal has just made: it"
-                    " must be allowed to, also through a pooler (in PgBouncer: * = host=… under"
-                    " [databases]). {said}"
-                )
-                raise SetUpError(message.format(said=error)) from error
+            for role in (Role.ENGINE, Role.APP):
+                settings = Settings(database_url=SecretStr(self.url(name, role=role)))
+                try:
+                    Database.open(
+                        settings, role, application_name="rehearsal", wait_seconds=5.0
+                    ).dispose()
+                except DatabaseError as error:
+                    message = _(
+                        "The product does not get into a database that the rehearsal has just made"
+                        " as {role}. Through a pooler it must be let into any (in PgBouncer: * ="
+                        " host=… under [databases]), with a login for each role: give the one of"
+                        " publisher_app as --app-url. {said}"
+                    )
+                    raise SetUpError(message.format(role=role, said=error)) from error
 
     def _drop(self, name: str) -> None:
         drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))

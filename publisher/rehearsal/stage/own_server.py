@@ -104,7 +104,7 @@ class OwnServer(Server):
         """Its files."""
         return self.folder / "data"
 
-    def url(self, database: str, *, port: int | None = None) -> str:
+    def url(self, database: str, *, port: int | None = None, role: Role = Role.ENGINE) -> str:  # noqa: ARG002 - one login acts in all
         """See ``Server``."""
         if port is not None:
             relayed = f"postgresql://{LOGIN}@127.0.0.1:{port}/{database}"

@@ -18,6 +18,7 @@ import psycopg
 from pydantic import SecretStr
 
 from publisher.config import Settings
+from publisher.db.roles import Role
 from publisher.rehearsal.lines import Event
 from publisher.rehearsal.plan import variants
 from publisher.rehearsal.plan.blows import PEOPLE
@@ -68,6 +69,8 @@ class Result:
     log: str = ""
     variant: str | None = None
     scenario: str = "random"
+    server: str = ""
+    """What it ran on."""
     races: int = 0
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Changes of state that were seen: from which, to which."""
@@ -93,7 +96,11 @@ class Run:
             is_compacted=schedule.compact_bytes is not None, false_keys=bool(schedule.keys)
         )
         self.result = Result(
-            schedule.seed, Verdict(), variant=schedule.variant, scenario=schedule.scenario
+            schedule.seed,
+            Verdict(),
+            variant=schedule.variant,
+            scenario=schedule.scenario,
+            server=lane.server.version,
         )
         self._hastened = 0.0
         self._reserve = 1
@@ -162,7 +169,10 @@ class Run:
             name = f"s{number}"
             if struck:
                 self.staff.rule(name, struck.pop())
-            order = {"settings": self.staff.settings(), "jobs": self.ground.jobs}
+            order = {
+                "settings": self.staff.settings(role=Role.APP),
+                "jobs": self.ground.jobs,
+            }
             pid = self.lane.forge.fork("scheduler", name, order)
             if self.lane.forge.await_end(pid) == 0 and not struck:
                 return

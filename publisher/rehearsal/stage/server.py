@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import psycopg
 
+from publisher.db.roles import Role
+
 Upstream: TypeAlias = str
 """Where the relay finds it: the path of a socket, or ``host:port``."""
 
@@ -29,8 +31,11 @@ class Server(ABC):
         """Where a relay to it leads."""
 
     @abstractmethod
-    def url(self, database: str, *, port: int | None = None) -> str:
-        """How the product reaches ``database``; ``port``: through a relay on this machine."""
+    def url(self, database: str, *, port: int | None = None, role: Role = Role.ENGINE) -> str:
+        """How the product reaches ``database`` to act in ``role``.
+
+        ``port``: through a relay on this machine.
+        """
 
     @abstractmethod
     def direct_url(self, database: str) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from publisher.db.roles import Role
 from publisher.rehearsal.lines import Event
 from publisher.rehearsal.plan.blows import PEOPLE, Blow, Rule
 from publisher.rehearsal.plan.catalogue import Hit
@@ -139,7 +140,7 @@ class Staff:
             self.rule(name, hit, nth=places[hit.when])
         port = int(self._lane.sandbox.url.rpartition(":")[2])
         order = {
-            "settings": self.settings(graph=port), "times": times,
+            "settings": self.settings(graph=port, role=Role.APP), "times": times,
             "waits": waits * self.pace, "acts": self._schedule.acts,
             "page": str(self._lane.sandbox.log),
             "chance": f"{self._schedule.seed}:{name}", "variant": self._schedule.variant,
@@ -186,15 +187,18 @@ class Staff:
         rule = Rule(worker, hit.place, hit.when, Blow(hit.fault), nth=nth, seconds=seconds)
         self._lane.relay.rule("wire" if hit.layer == "wire" else "database", rule)
 
-    def settings(self, *, graph: int = 1, direct: bool = False) -> dict[str, Any]:
-        """Fields of ``Settings``. ``direct``: past the relay, for people."""
+    def settings(
+        self, *, graph: int = 1, direct: bool = False, role: Role = Role.ENGINE
+    ) -> dict[str, Any]:
+        """Fields of ``Settings``. ``direct``: past relay and pooler."""
         name = self._ground.name
-        server = self._ground.server
+        server, past = self._ground.server, self._ground.server.direct_url(self._ground.name)
+        relayed = server.url(name, port=self._lane.relay.port, role=role)
         return {
             **times(self.pace),
             "home": str(self._home),
-            "database_url": server.url(name, port=None if direct else self._lane.relay.port),
-            "direct_url": server.direct_url(name),
+            "database_url": (past or server.url(name)) if direct else relayed,
+            "direct_url": past,
             "graph_url": f"http://127.0.0.1:{graph}",
             # Known, as the manual asks for: somebody else may have posted the same text.
             "graph_application": APPLICATION,
