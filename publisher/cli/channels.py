@@ -10,14 +10,15 @@ from typing import Annotated
 
 import typer
 
-from publisher import bootstrap, reasons
-from publisher.cli import moments, screen, session
+from publisher import bootstrap
+from publisher.cli import channel_page, moments, screen, session
+from publisher.cli.channel_rehearsal import allow_rehearsal, forbid_rehearsal
 from publisher.cli.exits import Exit
 from publisher.cli.screen import Column
-from publisher.editorial import channels
+from publisher.editorial import channel_events, channels
 from publisher.editorial.channels import Standing
 from publisher.engine.errors import PublisherError
-from publisher.words import _, many
+from publisher.words import _
 
 app = typer.Typer(no_args_is_help=True, help=_("Connect Pages and accounts; pause, reconnect."))
 
@@ -71,6 +72,7 @@ def add(
             # is checked before it is called.
             trusted=True,
             token=token,
+            who=session.who(),
         )
     screen.say(
         _("Added channel {id}: {name} ({remote_id}).").format(
@@ -122,6 +124,23 @@ def list_channels(*, json: Json = False) -> None:
         screen.say_next(f"publisher channels resume {closed.channel.id}")
     else:
         screen.say_next("publisher posts import FILE", "publisher jobs list")
+
+
+@app.command(help=_("Show one channel: how it is, and what people did with it."))
+def show(
+    channel: Name, *, json: Annotated[bool, typer.Option("--json", help=_("As JSON."))] = False
+) -> None:
+    """Exit 0 whatever is shown."""
+    with session.transaction() as conn:
+        found = channels.find(conn, channel)
+        at = next(one for one in channels.listing(conn) if one.channel.id == found.id)
+        events = channel_events.of_channel(conn, found.id)
+    if json:
+        told = [channel_page.event_as_json(event) for event in events]
+        screen.emit([{**_as_json(at), "events": told}])
+        return
+    screen.say(*channel_page.lines(at, events, datetime.now(UTC)))
+    screen.say_next(f"publisher channels check {found.id}", "publisher jobs list")
 
 
 @app.command(help=_("Ask the platform whether our access still opens the channel."))
@@ -179,6 +198,15 @@ def resume(channel: Name) -> None:
     screen.say_next("publisher jobs list")
 
 
+app.command(
+    name="allow-rehearsal",
+    help=_("Let rehearsals publish on a real page: marked posts that are deleted again."),
+)(allow_rehearsal)
+app.command(name="forbid-rehearsal", help=_("Let no rehearsal publish on a page any more."))(
+    forbid_rehearsal
+)
+
+
 def _token(variable: str) -> str:
     """The token from the named variable, or typed unseen; never from the command line."""
     if variable:
@@ -196,17 +224,10 @@ def _token(variable: str) -> str:
 
 
 def _state(at: Standing) -> str:
-    if at.blocked_at is not None:
-        return _("needs reconnecting: {why}").format(why=reasons.sentence(at.blocked_reason))
-    if at.paused_at is not None:
-        return _("paused by {who}").format(who=at.paused_by)
-    if at.is_limited and at.not_before is not None:
-        return _("limited until {when}").format(
-            when=moments.short(at.not_before, datetime.now(UTC))
-        )
-    if at.may_be_live:
-        return many("open; {n} needs a person", "open; {n} need a person", at.may_be_live)
-    return _("open")
+    said = channel_page.state(at, datetime.now(UTC))
+    if at.rehearsal_allowed_at is None:
+        return said
+    return _("{state} · rehearsals allowed").format(state=said)
 
 
 def _as_json(at: Standing) -> dict[str, object]:
@@ -225,4 +246,6 @@ def _as_json(at: Standing) -> dict[str, object]:
         "not_before": moments.iso(at.not_before),
         "waiting": at.waiting,
         "may_be_live": at.may_be_live,
+        "rehearsal_allowed_at": moments.iso(at.rehearsal_allowed_at),
+        "rehearsal_allowed_by": at.rehearsal_allowed_by,
     }

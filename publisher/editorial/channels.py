@@ -16,6 +16,8 @@ import structlog
 from sqlalchemy import Connection, Row, Select, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from publisher.editorial import channel_events
+from publisher.editorial.channel_events import Event
 from publisher.editorial.spelling import is_one_line, near, quoted
 from publisher.engine import ledger
 from publisher.engine.adapter import ChannelHealth
@@ -61,6 +63,9 @@ class Standing:
     is_limited: bool
     waiting: int
     may_be_live: int
+    rehearsal_allowed_at: datetime | None = None
+    """Since when a rehearsal may publish there; None: it may not."""
+    rehearsal_allowed_by: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -122,13 +127,14 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     base_url: str | None,
     token: str,
     trusted: bool = False,
+    who: str = "publisher",
 ) -> Channel:
     """Connect one page within the transaction of ``conn``, its credential sealed for it alone.
 
     ``remote_id`` is the platform's own id for the page; ``base_url`` the server's address where
     that is not the platform's usual one, ``trusted`` when whoever runs this machine gave it, here
     or in the credential; any other is checked each time before it is connected to. Nothing is
-    asked of the platform; see ``check``.
+    asked of the platform; see ``check``. ``who``: for the journal, where a person does it.
 
     Raises ``NotFound`` for a platform without an adapter, ``ChannelRefused`` for the rest.
     """
@@ -155,6 +161,7 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
         .values(sealed=sealed)
         .returning(*channels.c)
     ).one()
+    channel_events.tell(conn, row.id, Event.ADDED, who=who, platform=platform, name=name)
     _log.info("channel.added", channel_id=row.id, platform=platform)
     return _channel(row)
 
@@ -208,6 +215,8 @@ def listing(conn: Connection) -> tuple[Standing, ...]:
             is_limited=row.is_limited,
             waiting=row.waiting,
             may_be_live=row.may_be_live,
+            rehearsal_allowed_at=row.rehearsal_allowed_at,
+            rehearsal_allowed_by=row.rehearsal_allowed_by,
         )
         for row in rows
     )
@@ -227,6 +236,7 @@ def reconnect(conn: Connection, vault: Sealer, channel: Channel, token: str, who
         .returning(*channels.c)
     ).one()
     ledger.unblock(conn, channel.id)
+    channel_events.tell(conn, channel.id, Event.RECONNECTED, who=who, generation=row.generation)
     _log.info("channel.reconnected", channel_id=row.id, generation=row.generation, who=who)
     return _channel(row)
 
@@ -237,12 +247,14 @@ def pause(conn: Connection, channel: Channel, who: str) -> None:
     What is being sent goes on; its first byte may have left.
     """
     ledger.pause(conn, channel.id, who=who)
+    channel_events.tell(conn, channel.id, Event.PAUSED, who=who)
     _log.info("channel.paused", channel_id=channel.id, who=who)
 
 
 def resume(conn: Connection, channel: Channel, who: str) -> None:
     """Open what ``pause`` closed; a channel that needs reconnecting still waits for that."""
     ledger.resume(conn, channel.id)
+    channel_events.tell(conn, channel.id, Event.RESUMED, who=who)
     _log.info("channel.resumed", channel_id=channel.id, who=who)
 
 

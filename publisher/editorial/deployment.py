@@ -18,6 +18,8 @@ import structlog
 from sqlalchemy import Connection
 
 from publisher.config import Settings
+from publisher.editorial import channel_events
+from publisher.editorial.channel_events import Event
 from publisher.engine import ledger, queries
 from publisher.engine.errors import Conflict, PublisherError
 from publisher.engine.ledger import deployment as row
@@ -188,6 +190,8 @@ def rebind(
     after = uuid4()
     fresh = key().for_deployment(str(after))
     resealed, dropped = _reseal(conn, old, fresh)
+    for channel_id in dropped:
+        channel_events.tell(conn, channel_id, Event.CREDENTIAL_DROPPED, who=who)
     generation = row.become(conn, after, fresh.check)
     opened = ledger.open_quarantine(
         conn,

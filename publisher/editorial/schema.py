@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, DateTime, Integer, LargeBinary, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
 
 from publisher.engine.schema import metadata
+
+channel_events = Table(
+    "channel_events",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("channel_id", Integer, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("detail", JSONB, nullable=False),
+)
 
 posts = Table(
     "posts",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 from uuid import UUID
 
 JobId = NewType("JobId", int)
@@ -87,6 +88,23 @@ def post_key(post_id: int, channel_id: int, at: datetime) -> str:
     """Name the job that puts one post on one channel at its first scheduled instant, for ever."""
     instant = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return f"post:{post_id}/channel:{channel_id}/at:{instant}"
+
+
+REHEARSAL: Final = "rehearsal"
+"""First word of a rehearsal's keys, and the queue of its jobs, which only its own workers serve."""
+_REHEARSED = re.compile(rf"{REHEARSAL}:([A-Za-z0-9_.-]+):([0-9]+)/.*")
+
+
+def rehearsal_key(run: str, number: int, channel_id: int, at: datetime) -> str:
+    """Name the ``number``-th job of rehearsal ``run`` (letters, digits, ``_.-``) on a channel."""
+    instant = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{REHEARSAL}:{run}:{number}/channel:{channel_id}/at:{instant}"
+
+
+def rehearsed(key: str) -> tuple[str, int] | None:
+    """The run and number that a rehearsal's key names; None for every other job's."""
+    found = _REHEARSED.fullmatch(key)
+    return None if found is None else (found[1], int(found[2]))
 
 
 # The id people see is the row's number, turned so that its *first* hex digits differ from job to

@@ -78,6 +78,8 @@ channels = Table(
     Column("sealed", LargeBinary),
     Column("generation", Integer, nullable=False),
     _at("created_at", nullable=False),
+    _at("rehearsal_allowed_at"),
+    Column("rehearsal_allowed_by", Text),
 )
 
 gates = Table(

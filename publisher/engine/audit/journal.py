@@ -339,4 +339,29 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
    AND NOT EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.event = 'cancel')
 """,
     ),
+    Invariant(
+        "T30",
+        _("rehearsals may publish on a channel exactly while somebody's word stands for it"),
+        _(
+            "A rehearsal could publish where nobody allowed it. Take it back: publisher channels"
+            " forbid-rehearsal"
+        ),
+        """
+SELECT NULL::bigint AS job_id, NULL::integer AS attempt, c.id AS channel_id,
+       'allowed by ' || coalesce(c.rehearsal_allowed_by, 'nobody') || ', its journal says '
+           || coalesce(e.event || ' by ' || e.who, 'nothing') AS detail
+  FROM channels c
+  LEFT JOIN LATERAL (
+       SELECT event, who, at FROM channel_events
+        WHERE channel_id = c.id AND event IN ('rehearsal_allowed', 'rehearsal_forbidden')
+        ORDER BY id DESC LIMIT 1) AS e ON true
+ WHERE (c.rehearsal_allowed_at IS NOT NULL)
+           <> (coalesce(e.event, 'rehearsal_forbidden') = 'rehearsal_allowed')
+    OR (c.rehearsal_allowed_at IS NULL) <> (c.rehearsal_allowed_by IS NULL)
+    OR c.rehearsal_allowed_at IS NOT NULL
+       AND (e.who <> c.rehearsal_allowed_by
+            OR e.at NOT BETWEEN c.rehearsal_allowed_at - interval '1 minute'
+                            AND c.rehearsal_allowed_at + interval '1 minute')
+""",
+    ),
 )

@@ -44,6 +44,7 @@ from publisher.engine.queries.quarantine import (
     quarantine_rows,
     suspect_rows,
 )
+from publisher.engine.queries.rehearsals import jobs_in_the_way
 
 __all__ = [
     "AGES",
@@ -81,6 +82,7 @@ __all__ = [
     "job_count",
     "job_detail",
     "job_rows",
+    "jobs_in_the_way",
     "measures",
     "orphan_rows",
     "quarantine_backlog",

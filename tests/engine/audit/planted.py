@@ -343,6 +343,12 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "DELETE FROM job_events WHERE event = 'cancel'",
         "UPDATE job_events SET event = 'hold' WHERE event = 'cancel'",
     ),
+    "T30": (
+        ("UPDATE channels SET rehearsal_allowed_at = clock_timestamp(), rehearsal_allowed_by = 'x'"
+        " WHERE id = 1"),
+        ("INSERT INTO channel_events (channel_id, who, event)"
+        " VALUES (1, 'x', 'rehearsal_allowed')"),
+    ),
     "C01": (
         "DELETE FROM jobs WHERE id = [live 0]",
         "UPDATE looks SET job_id = 9999 WHERE job_id = [found]",
