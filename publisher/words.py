@@ -33,3 +33,8 @@ def N_(sentence: str) -> str:  # noqa: N802 - gettext's own name for it
 def many(one: str, more: str, number: int, **fill: object) -> str:
     """Say what fits ``number``; ``{n}`` in either form becomes it, other names are ``fill``'s."""
     return _catalogue().ngettext(one, more, number).format(n=f"{number:,}", **fill)
+
+
+def language() -> str:
+    """The language in which sentences are said here, as HTML's ``lang`` has it."""
+    return _catalogue().info().get("language", "en").replace("_", "-") or "en"

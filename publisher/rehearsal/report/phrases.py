@@ -108,8 +108,12 @@ def about(report: Report) -> list[str]:
 
 def seeds(ran: Ran) -> str:
     """A scenario, and which seeds of it ran."""
-    span = f"{ran.first}" if ran.first == ran.last else f"{ran.first}..{ran.last}"
-    return f"{visible(ran.scenario)} {span}"
+    return f"{visible(ran.scenario)} {span(ran)}"
+
+
+def span(ran: Ran) -> str:
+    """The first and the last seed, once where they are the same."""
+    return f"{ran.first}" if ran.first == ran.last else f"{ran.first}..{ran.last}"
 
 
 def lasted(seconds: float) -> str:
@@ -272,6 +276,11 @@ def name(failure: Failure) -> str:
 
 def on_the_page(told: Told) -> str:
     """The heading over where a post is."""
-    if any(map(_OWN.search, told.page)):
+    if any(map(is_gone, told.page)):
         return _("On the page (of the sandbox, which is gone now)")
     return _("On the page")
+
+
+def is_gone(text: str) -> bool:
+    """Whether an address in it is of a sandbox, which went with its rehearsal."""
+    return _OWN.search(text) is not None
