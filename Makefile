@@ -55,6 +55,10 @@ crash-restores: $(BIN)/.installed-dev ## Put backups back and run clones, then c
 mutants: $(BIN)/.installed-dev ## Take each guard away once and see that a test notices (MINUTES=30: as far as it gets)
 	$(BIN)/python -m tests.mutation $(if $(MINUTES),--budget $(MINUTES)) $(ARGS)
 
+.PHONY: mutmut
+mutmut: $(BIN)/.installed-mutmut ## The same for the Python of engine and reconciler, in parts (MINUTES=30 ARGS=rules)
+	$(BIN)/python -m tests.mutation.mutmut_parts $(if $(MINUTES),--budget $(MINUTES)) $(ARGS)
+
 .PHONY: check
 check: $(BIN)/.installed-dev ## Style, types and who imports whom; changes nothing
 	$(BIN)/ruff check .
@@ -72,6 +76,7 @@ lock: ## Resolve pyproject.toml into requirements/*.lock anew (needs uv); no hos
 	uv pip compile pyproject.toml --extra embedded --group build $(LOCK) -o requirements/run.lock
 	uv pip compile pyproject.toml --extra embedded --group dev -c requirements/run.lock $(LOCK) \
 	  -o requirements/dev.lock
+	uv pip compile --group mutation -c requirements/dev.lock $(LOCK) -o requirements/mutation.lock
 LOCK := --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
   --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
@@ -103,6 +108,10 @@ endef
 
 $(BIN)/.installed: requirements/run.lock pyproject.toml
 	$(call install,requirements/run.lock)
+
+$(BIN)/.installed-mutmut: requirements/mutation.lock $(BIN)/.installed-dev
+	@$(INSTALL) --require-hashes -r requirements/mutation.lock
+	@touch $@
 
 # The other queues, and the Node that one of them needs, in an environment of their own.
 bench/.venv/.installed: bench/requirements.lock bench/package.json bench/package-lock.json

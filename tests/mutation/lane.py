@@ -78,24 +78,24 @@ class Lane:
             yield cls(tree, host, forks)
 
     def run(
-        self, tests: Sequence[str], *, template: str = _READY, seconds: float = 300.0, **env: str
+        self,
+        tests: Sequence[str],
+        *,
+        template: str = _READY,
+        seconds: float = 300.0,
+        to_the_end: bool = False,
+        **env: str,
     ) -> Ran:
-        """Run these tests until one fails."""
+        """Run these tests until one fails, or all of them."""
         temporary = self.tree.parent / "tmp"
         told, out = temporary / "told.json", temporary / "out.txt"
         told.unlink(missing_ok=True)
         settings = {"MUTATION_TOLD": str(told), **env}
         if self._host is not None:
             settings |= {"MUTATION_SERVER": str(self._host), "MUTATION_TEMPLATE": template}
-        args = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "tests.mutation.warm"]
-        args += [
-            "-W",
-            "ignore:Module already imported",
-            "-o",
-            "timeout=60",
-            f"--basetemp={temporary}/base",
-            *tests,
-        ]
+        args = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "tests.mutation.warm"]
+        args += ["-W", "ignore:Module already imported", "-o", "timeout=60"]
+        args += [f"--basetemp={temporary}/base", *([] if to_the_end else ["-x"]), *tests]
         order = {"args": args, "env": settings, "out": str(out), "seconds": seconds}
         assert self._forks.stdin is not None
         assert self._forks.stdout is not None
