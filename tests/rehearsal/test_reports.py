@@ -10,7 +10,7 @@ import pytest
 
 from publisher.rehearsal.conduct import Progress
 from publisher.rehearsal.report import terminal, ticker
-from publisher.rehearsal.report.report import Failure, Report, Told
+from publisher.rehearsal.report.report import Failure, Report, Settled, Told
 from publisher.rehearsal.report.ticker import Ticker
 from tests.rehearsal import samples
 
@@ -173,3 +173,12 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     Ticker(screen).watch(some(200))
     assert "\x1b" not in screen.getvalue()
     assert screen.getvalue().endswith("\n")
+
+
+def test_too_few_settled_doubts_fail_the_run_and_name_their_platform_alone() -> None:
+    report = samples.kept()
+    few = Settled("bluesky", 43, 44, is_enough=False)
+    report.settled = [Settled("all", 3, 44, is_enough=False), few]
+    assert report.exit_code == 1
+    reasons = [line for line in said(report) if "too few" in line]
+    assert reasons == ["  too few doubts settled by themselves: bluesky 43 of 44 (97.7 %)"]

@@ -134,7 +134,7 @@ def _failure(failure: Failure, log: str | None, *, is_open: bool) -> Markup:
 
 
 def _told(told: Told) -> Iterator[Markup]:
-    yield tag("h3", _("Post"), " ", tag("bdi", told.key))
+    yield tag("h3", tag("bdi", phrases.post(told)))
     yield _rule(told.rule)
     page = tag("div", tag("h3", phrases.on_the_page(told)), _lines(told.page or (_("nothing"),)))
     journal = tag("div", tag("h3", _("In the journal")), _lines(told.journal or (_("nothing"),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from publisher.rehearsal.report.report import (
@@ -195,7 +196,7 @@ def not_proved() -> str:
 
 def bound(one: Bound) -> str:
     """What zero failures is worth so far, or that there were failures."""
-    faults, schedules = f"{one.faults:,}", f"{one.schedules:,}"
+    faults = f"{one.faults:,}"
     if one.failures:
         return many(
             "{n} failure in {faults} faults so far; see the ledger",
@@ -205,9 +206,13 @@ def bound(one: Bound) -> str:
         )
     if not one.one_in:
         return _("too few faults so far to say anything: {faults}").format(faults=faults)
-    return _(
-        "0 in {faults} faults ({schedules} schedules) so far: below 1 in {one_in} (95 %)"
-    ).format(faults=faults, schedules=schedules, one_in=f"{one.one_in:,}")
+    return many(
+        "0 in {faults} faults ({n} schedule) so far: below 1 in {one_in} (95 %)",
+        "0 in {faults} faults ({n} schedules) so far: below 1 in {one_in} (95 %)",
+        one.schedules,
+        faults=faults,
+        one_in=f"{one.one_in:,}",
+    )
 
 
 def reasons(report: Report) -> list[str]:
@@ -227,8 +232,7 @@ def reasons(report: Report) -> list[str]:
     ]
     said += [
         _("too few doubts settled by themselves: {share}").format(share=settled(one))
-        for one in report.settled
-        if not one.is_enough
+        for one in _too_few(report.settled)
     ]
     if left := len(report.left_behind):
         said.append(
@@ -239,6 +243,12 @@ def reasons(report: Report) -> list[str]:
             )
         )
     return said
+
+
+def _too_few(shares: Sequence[Settled]) -> list[Settled]:
+    """The platforms, and all together only where it is none of them."""
+    few = [one for one in shares if not one.is_enough]
+    return [one for one in few if one.platform != "all"] or few
 
 
 def _what_is_missing(report: Report) -> list[str]:
@@ -284,3 +294,8 @@ def on_the_page(told: Told) -> str:
 def is_gone(text: str) -> bool:
     """Whether an address in it is of a sandbox, which went with its rehearsal."""
     return _OWN.search(text) is not None
+
+
+def post(told: Told) -> str:
+    """Which post it is."""
+    return _("Post {key}").format(key=visible(told.key))

@@ -74,6 +74,7 @@ def _failure(failure: Failure) -> Iterator[str]:
 
 
 def _told(told: Told) -> Iterator[str]:
+    yield f"  {phrases.post(told)}"
     yield f"  {phrases.on_the_page(told)}"
     for line in told.page or (_("nothing"),):
         yield f"    {visible(line)}"
