@@ -17,7 +17,7 @@ from typing import Protocol
 from publisher.engine.errors import PermitLate, PermitUsed
 from publisher.engine.evidence import Candidate, Evidence, NotThisPost
 from publisher.engine.job import Channel, JobId, Token
-from publisher.engine.outcome import Deferred, Outcome, Rejected, Unauthorized
+from publisher.engine.outcome import Deferred, Outcome, Rejected, Unauthorized, Withdrawal
 
 Progress = Mapping[str, object]
 """JSON an adapter keeps between steps, such as the ids of uploaded photos."""
@@ -41,6 +41,7 @@ class Capabilities:
     None where there is no key. ``repeat_is_atomic``: the key holds even while the first request
     is still under way. ``text_unit``: how ``text_limit`` counts. ``queue``: the lane its jobs are
     in. ``in_flight``: how many of a channel's may be under way at once; 1 keeps their order.
+    ``can_delete``: a post may be taken down again, as far as the account's rights go.
     """
 
     format: str
@@ -203,6 +204,19 @@ class LookQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class LivePost:
+    """A post of ours that is on its page.
+
+    ``content``: what was sent. ``answer``: the body of the platform's answer to it, as its attempt
+    keeps it; empty where it was found by a look.
+    """
+
+    remote_id: str
+    content: str = field(repr=False)
+    answer: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelHealth:
     """What a read of the page with our credential showed."""
 
@@ -269,6 +283,14 @@ class Adapter(Protocol):
         Whether it is bound to another job is the ledger's to say, which names that job. Where the
         platform lets nobody read a post (``can_look`` is False), only the link is checked, and the
         candidate holds no text. Never sends, never raises for what platform or network do.
+        """
+        ...
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
+        """Take a post of ours down. Safe to repeat, also while an earlier call is under way.
+
+        The caller answers for it that the post is ours. Never raises for what platform or network
+        do.
         """
         ...
 

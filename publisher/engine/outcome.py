@@ -1,4 +1,7 @@
-"""How an attempt ended, as the adapter saw it, and what may be proved from that."""
+"""How an attempt ended, as the adapter saw it, and what may be proved from that.
+
+Also how a deletion ended: unlike a publish it is safe to repeat, so it has no doubt to keep.
+"""
 
 from __future__ import annotations
 
@@ -144,6 +147,54 @@ Outcome = Published | Rejected | Deferred | Unauthorized | Unknown
 
 Certain = Rejected | Deferred | Unauthorized
 """Outcomes that say for certain that nothing was published."""
+
+
+class NotWithdrawn(StrEnum):
+    """Why a post could not be taken down."""
+
+    UNSUPPORTED = "unsupported"
+    """The platform deletes nothing, or not this."""
+    REFUSED = "refused"
+    NEEDS_RECONNECTING = "needs_reconnecting"
+    RATE_LIMITED = "rate_limited"
+    UNCLEAR = "unclear"
+    """No answer, or none that says how it went; it may be gone, and asking again is harmless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """It was on the page and was taken down."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyGone:
+    """It is not on the page, and was not before we asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class CannotWithdraw:
+    """It is, or may be, still there. ``retry_after``: seconds, where the platform names them."""
+
+    reason: NotWithdrawn
+    detail: str
+    retry_after: float | None = None
+
+
+Withdrawal = Withdrawn | AlreadyGone | CannotWithdraw
+
+
+def cannot_withdraw(failure: Certain) -> CannotWithdraw:
+    """What a refusal, in the words of a step, means for a deletion."""
+    match failure:
+        case Unauthorized(reason=Reason.NEEDS_RECONNECTING):
+            return CannotWithdraw(NotWithdrawn.NEEDS_RECONNECTING, failure.detail)
+        case Deferred(reason=Reason.RATE_LIMITED):
+            return CannotWithdraw(NotWithdrawn.RATE_LIMITED, failure.detail, failure.retry_after)
+        case Deferred():
+            return CannotWithdraw(NotWithdrawn.UNCLEAR, failure.detail, failure.retry_after)
+        case _:
+            return CannotWithdraw(NotWithdrawn.REFUSED, failure.detail)
+
 
 _KINDS: dict[str, type[Outcome]] = {
     kind.__name__: kind for kind in (Published, Rejected, Deferred, Unauthorized, Unknown)

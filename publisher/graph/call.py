@@ -57,6 +57,16 @@ class Node:
             trusted=self.trusted,
         )
 
+    def delete(self) -> Request:
+        """Delete the node itself."""
+        return Request(
+            method="DELETE",
+            url=self._url(""),
+            headers=self._headers(),
+            secrets=(self.token,),
+            trusted=self.trusted,
+        )
+
     def hide(self, text: str) -> str:
         """Take the token out of something the platform wrote: Graph quotes malformed ones."""
         return text.replace(self.token, HIDDEN) if self.token else text

@@ -114,10 +114,10 @@ class BlueskyStand:
         """What is on the account, by the sandbox's own record, newest first."""
         return [post["data"]["record"] for post in self.control.posts(self.page)]
 
-    def misbehave(self, fault: Fault, times: int | None = 1) -> None:
+    def misbehave(self, fault: Fault, times: int | None = 1, *, endpoint: str = "publish") -> None:
         """See ``Stand``."""
         behaviour, error = _BEHAVIOURS[fault]
-        endpoint = "any" if fault is Fault.TOKEN_REFUSED else "publish"
+        endpoint = "any" if fault is Fault.TOKEN_REFUSED else endpoint
         self.control.behave(behaviour, page=self.page, endpoint=endpoint, times=times, error=error)
 
     def texts(self) -> list[str]:

@@ -17,13 +17,17 @@ from publisher.engine.adapter import LookQuery, Promise
 from publisher.engine.content import Post
 from publisher.engine.evidence import Absent, Found, Inconclusive
 from publisher.engine.outcome import (
+    AlreadyGone,
+    CannotWithdraw,
     Deferred,
+    NotWithdrawn,
     Proof,
     Published,
     Reason,
     Rejected,
     Unauthorized,
     Unknown,
+    Withdrawn,
 )
 from tests.adapters.stand import (
     Attempt,
@@ -38,8 +42,22 @@ from tests.adapters.stand import (
     send,
     send_ready,
     text_post,
+    withdraw,
 )
 
+LOST_DELETIONS = [
+    Fault.LOSE_ANSWER,
+    Fault.RESET,
+    Fault.HALF_ANSWER,
+    Fault.GARBAGE,
+    Fault.SERVER_ERROR,
+    Fault.GATEWAY,
+    Fault.DROPPED,
+]
+REFUSED_DELETIONS = {
+    Fault.LIMITED: NotWithdrawn.RATE_LIMITED,
+    Fault.REFUSED: NotWithdrawn.REFUSED,
+}
 ACCEPTED_UNANSWERED = [
     Fault.LOSE_ANSWER,
     Fault.RESET,
@@ -255,6 +273,78 @@ class Conformance:
         assert not other.used
         assert stand.texts() == []
 
+    def test_withdrawn_once_and_gone(self, stand: Stand) -> None:
+        needs_delete(stand)
+        send(stand, text_post("Stays, before"))
+        attempt, outcome = send(stand, text_post("Goes"))
+        assert isinstance(outcome, Published)
+        send(stand, text_post("Stays, after"))
+        assert stand.texts() == ["Stays, after", "Goes", "Stays, before"]
+        assert withdraw(stand, attempt, outcome) == Withdrawn()
+        assert stand.texts() == ["Stays, after", "Stays, before"]
+        assert withdraw(stand, attempt, outcome) == AlreadyGone()
+        assert stand.texts() == ["Stays, after", "Stays, before"]
+        assert not isinstance(look(stand, attempt.query()), Found)
+
+    def test_a_whole_album_is_withdrawn(self, stand: Stand) -> None:
+        needs_delete(stand)
+        attempt, outcome = send(stand, photo_post("Three of them", "a", "b", "c"))
+        assert isinstance(outcome, Published)
+        assert withdraw(stand, attempt, outcome) == Withdrawn()
+        assert stand.texts() == []
+        assert withdraw(stand, attempt, outcome) == AlreadyGone()
+
+    @pytest.mark.parametrize("fault", [*LOST_DELETIONS, *REFUSED_DELETIONS])
+    def test_a_deletion_that_was_not_confirmed_may_be_repeated(
+        self, stand: Stand, fault: Fault
+    ) -> None:
+        needs_delete(stand)
+        attempt, outcome = send(stand, text_post("Goes in the end"))
+        assert isinstance(outcome, Published)
+        stand.misbehave(fault, endpoint="delete")
+        end = withdraw(stand, attempt, outcome)
+        assert isinstance(end, CannotWithdraw)
+        assert end.detail
+        if fault in REFUSED_DELETIONS:
+            assert end.reason is REFUSED_DELETIONS[fault]
+            assert stand.texts() == ["Goes in the end"]
+        else:
+            assert end.reason is NotWithdrawn.UNCLEAR
+        assert isinstance(withdraw(stand, attempt, outcome), Withdrawn | AlreadyGone)
+        assert stand.texts() == []
+
+    def test_only_a_post_of_the_channel_is_withdrawn(self, stand: Stand) -> None:
+        needs_delete(stand)
+        attempt, outcome = send(stand, text_post("Ours"))
+        assert isinstance(outcome, Published)
+        for remote_id in (
+            "",
+            "x",
+            "1_2",
+            "-1001/2",
+            "../me",
+            "at://did:plc:x/app.bsky.feed.post/1",
+        ):
+            end = withdraw(stand, attempt, replace(outcome, remote_id=remote_id))
+            # Of an id without a mark of whose it is, a server says that it has none.
+            assert isinstance(end, CannotWithdraw | AlreadyGone)
+        assert stand.texts() == ["Ours"]
+
+    def test_nothing_is_withdrawn_without_access(self, stand: Stand) -> None:
+        needs_delete(stand)
+        attempt, outcome = send(stand, text_post("Stays"))
+        assert isinstance(outcome, Published)
+        locked = withdraw(stand, attempt, outcome, channel=stand.broken)
+        assert isinstance(locked, CannotWithdraw)
+        assert locked.reason is NotWithdrawn.NEEDS_RECONNECTING
+        away = withdraw(stand, attempt, outcome, channel=stand.unreachable)
+        assert isinstance(away, CannotWithdraw)
+        stand.misbehave(Fault.TOKEN_REFUSED, times=None)
+        refused = withdraw(stand, attempt, outcome)
+        assert isinstance(refused, CannotWithdraw)
+        assert refused.reason is NotWithdrawn.NEEDS_RECONNECTING
+        assert stand.texts() == ["Stays"]
+
     def test_look_among_look_alikes(self, stand: Stand) -> None:
         needs_look(stand)
         text = "Winter market on Saturday, from ten to four, at the old mill"
@@ -383,6 +473,12 @@ def needs_look(stand: Stand) -> None:
     """Leave a case out that is about looking, on a platform that cannot be looked at."""
     if not stand.adapter.capabilities(text_post("").to_json()).can_look:
         pytest.skip("this platform cannot be looked at")
+
+
+def needs_delete(stand: Stand) -> None:
+    """Leave a case out that is about taking down, on a platform that keeps what it has."""
+    if not stand.adapter.capabilities(text_post("").to_json()).can_delete:
+        pytest.skip("this platform takes nothing down")
 
 
 def needs_fault(stand: Stand, fault: Fault) -> None:

@@ -74,10 +74,10 @@ class FacebookStand:
             transport, self._open, self.store, base_url=url, application=application, bounds=bounds
         )
 
-    def misbehave(self, fault: Fault, times: int | None = 1) -> None:
+    def misbehave(self, fault: Fault, times: int | None = 1, *, endpoint: str = "publish") -> None:
         """See ``Stand``."""
         behaviour, error = _BEHAVIOURS[fault]
-        endpoint = "any" if fault is Fault.TOKEN_REFUSED else "publish"
+        endpoint = "any" if fault is Fault.TOKEN_REFUSED else endpoint
         self.control.behave(behaviour, page=self.page, endpoint=endpoint, times=times, error=error)
 
     def texts(self) -> list[str]:

@@ -122,10 +122,10 @@ class MastodonStand:
         """What the adapter says once it knows the server."""
         return capabilities(task.content, Server.kept(task.progress))
 
-    def misbehave(self, fault: Fault, times: int | None = 1) -> None:
+    def misbehave(self, fault: Fault, times: int | None = 1, *, endpoint: str = "publish") -> None:
         """See ``Stand``."""
         behaviour, error = _BEHAVIOURS[fault]
-        endpoint = "any" if fault is Fault.TOKEN_REFUSED else "publish"
+        endpoint = "any" if fault is Fault.TOKEN_REFUSED else endpoint
         self.control.behave(behaviour, page=self.page, endpoint=endpoint, times=times, error=error)
 
     def texts(self) -> list[str]:

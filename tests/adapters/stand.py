@@ -13,6 +13,7 @@ from typing import Protocol
 from publisher.engine.adapter import (
     Adapter,
     Capabilities,
+    LivePost,
     LookQuery,
     Ready,
     SendPermit,
@@ -22,7 +23,7 @@ from publisher.engine.adapter import (
 from publisher.engine.content import Media, Post, digest
 from publisher.engine.evidence import Evidence
 from publisher.engine.job import Channel, JobId, Token
-from publisher.engine.outcome import Outcome
+from publisher.engine.outcome import Outcome, Published, Withdrawal
 
 
 class Fault(StrEnum):
@@ -64,8 +65,8 @@ class Stand(Protocol):
     secret: str
     seen: list[object]
 
-    def misbehave(self, fault: Fault, times: int | None = 1) -> None:
-        """Treat the next requests that publish so."""
+    def misbehave(self, fault: Fault, times: int | None = 1, *, endpoint: str = "publish") -> None:
+        """Treat the next requests so that publish, or that ask for another ``endpoint``."""
         ...
 
     def texts(self) -> list[str]:
@@ -229,3 +230,14 @@ def look(stand: Stand, query: LookQuery) -> Evidence:
     evidence = stand.adapter.look(query)
     stand.seen.append(evidence)
     return evidence
+
+
+def withdraw(
+    stand: Stand, attempt: Attempt, live: Published, *, channel: Channel | None = None
+) -> Withdrawal:
+    """Take down what was published, with what its attempt keeps."""
+    answer = "" if live.answer is None else live.answer.body
+    post = LivePost(live.remote_id, attempt.task.content, answer)
+    end = stand.adapter.withdraw(channel or stand.channel, post)
+    stand.seen.append(end)
+    return end

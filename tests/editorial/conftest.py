@@ -18,6 +18,7 @@ from publisher.editorial.imports import Report, import_posts
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     Problem,
     Promise,
@@ -29,7 +30,7 @@ from publisher.engine.adapter import (
 from publisher.engine.content import Post
 from publisher.engine.evidence import Candidate, Evidence, NotThisPost
 from publisher.engine.job import Channel
-from publisher.engine.outcome import Outcome
+from publisher.engine.outcome import Outcome, Withdrawal
 from publisher.engine.registry import Registry
 
 TEXT_LIMIT = 2000
@@ -74,6 +75,9 @@ class Stub:
         raise NotImplementedError
 
     def identify(self, query: LookQuery, given: str) -> Candidate | NotThisPost:
+        raise NotImplementedError
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
         raise NotImplementedError
 
     def check(self, channel: Channel) -> ChannelHealth:

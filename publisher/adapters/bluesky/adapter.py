@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from publisher.adapters.bluesky import evidence, formats, identify, tid
+from publisher.adapters.bluesky import evidence, formats, identify, tid, withdrawal
 from publisher.adapters.bluesky.account import (
     ENTRYWAY,
     Account,
@@ -49,6 +49,7 @@ from publisher.adapters.bluesky.xrpc import POST, Complaint, Server, words_of
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     MediaStore,
     More,
@@ -70,6 +71,8 @@ from publisher.engine.outcome import (
     Rejected,
     Unauthorized,
     Unknown,
+    Withdrawal,
+    cannot_withdraw,
 )
 from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, FilePart, Reply, Transport
@@ -229,6 +232,13 @@ class Bluesky:
             return identify.identify(self._transport, server, query, given, repo=repo, rkey=rkey)
         except ContentError as error:
             return unreadable(f"this post cannot be read: {error}")
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
+        """Delete the record; a session is made where need be."""
+        account = self._account(channel)
+        if isinstance(account, Closed):
+            return cannot_withdraw(account.outcome())
+        return withdrawal.withdraw(self._transport, self._sessions, account, post.remote_id)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Log in where need be, and read whose session it is."""

@@ -25,6 +25,7 @@ class Call(StrEnum):
 
     PUT = "com.atproto.repo.putRecord"
     UPLOAD = "com.atproto.repo.uploadBlob"
+    DELETE = "com.atproto.repo.deleteRecord"
     RESOLVE = "com.atproto.identity.resolveHandle"
     CREATE_SESSION = "com.atproto.server.createSession"
     REFRESH_SESSION = "com.atproto.server.refreshSession"
@@ -67,7 +68,7 @@ class Row:
 EVERY = frozenset(Call)
 PUT = frozenset({Call.PUT})
 UPLOAD = frozenset({Call.UPLOAD})
-WITH_A_SESSION = frozenset({Call.PUT, Call.UPLOAD, Call.RESOLVE})
+WITH_A_SESSION = frozenset({Call.PUT, Call.UPLOAD, Call.DELETE, Call.RESOLVE})
 LOG_IN = frozenset({Call.CREATE_SESSION})
 BAD = frozenset({400})
 BAD_OR_REFUSED = frozenset({400, 401, 403})

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher.adapters.facebook_pages import evidence, formats, identify
+from publisher.adapters.facebook_pages import evidence, formats, identify, withdrawal
 from publisher.adapters.facebook_pages.formats import Format, format_of
 from publisher.adapters.facebook_pages.listing import Bounds
 from publisher.adapters.facebook_pages.photos import attached_media, missing, photo_ids, with_photo
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     MediaStore,
     Problem,
@@ -39,6 +40,8 @@ from publisher.engine.outcome import (
     Rejected,
     Unauthorized,
     Unknown,
+    Withdrawal,
+    cannot_withdraw,
 )
 from publisher.engine.recognition import unreadable
 from publisher.graph.call import DEFAULT_URL, Node, token_is_sendable
@@ -186,6 +189,13 @@ class FacebookPages:
             )
         except ContentError as error:
             return unreadable(f"this post cannot be read: {error}")
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
+        """Delete the post, with one request and where need be two reads."""
+        node = self._node(channel)
+        if isinstance(node, _Closed):
+            return cannot_withdraw(node.outcome())
+        return withdrawal.withdraw(self._transport, node, post.remote_id)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the Page's id and name with the channel's token."""

@@ -79,6 +79,7 @@ def capabilities(content: str) -> Capabilities:
         media_limit=limits.count,
         media_types=limits.types,
         media_bytes=limits.bytes,
+        can_delete=True,
     )
 
 

@@ -14,6 +14,7 @@ from publisher.adapters.mail.letters import CAPABILITIES, envelope, message_id, 
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     Problem,
     Progress,
@@ -27,12 +28,15 @@ from publisher.engine.errors import PublisherError
 from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
 from publisher.engine.outcome import (
+    CannotWithdraw,
     Deferred,
+    NotWithdrawn,
     Outcome,
     Published,
     Reason,
     Rejected,
     Unauthorized,
+    Withdrawal,
 )
 from publisher.engine.recognition import no_link
 from publisher.mailer import BadRelay, Mailer, Relay, Taken
@@ -126,6 +130,10 @@ class Mail:
         if given.strip().strip("<>") != own.strip("<>"):
             return no_link(given.strip(), _("mail"), own)
         return Candidate(remote_id=own, text="", created_at=query.began_at)
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:  # noqa: ARG002 - the port's
+        """Nothing can be done: what a relay has taken is on its way."""
+        return CannotWithdraw(NotWithdrawn.UNSUPPORTED, "A mail that was sent stays sent.")
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Greet the relay and show our access; no mail is begun."""

@@ -58,6 +58,16 @@ class Account:
             trusted=self.trusted,
         )
 
+    def delete(self, path: str) -> Request:
+        """Delete what ``path`` names."""
+        return Request(
+            method="DELETE",
+            url=self._url(path),
+            headers=self._headers(),
+            secrets=(self.token,),
+            trusted=self.trusted,
+        )
+
     @property
     def statuses(self) -> str:
         """The path of the account's own listing."""

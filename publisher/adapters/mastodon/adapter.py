@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from publisher.adapters.mastodon import evidence, formats, identify, preparation
+from publisher.adapters.mastodon import evidence, formats, identify, preparation, withdrawal
 from publisher.adapters.mastodon.account import Account, token_is_sendable
 from publisher.adapters.mastodon.answer import VISIBILITY, handle_in, published
 from publisher.adapters.mastodon.evidence import Marks
@@ -25,6 +25,7 @@ from publisher.adapters.mastodon.uploads import media_ids
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     MediaStore,
     Problem,
@@ -45,6 +46,8 @@ from publisher.engine.outcome import (
     Rejected,
     Unauthorized,
     Unknown,
+    Withdrawal,
+    cannot_withdraw,
 )
 from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, Reply, Transport
@@ -176,6 +179,13 @@ class Mastodon:
         except ContentError as error:
             return unreadable(f"this post cannot be read: {error}")
         return identify.identify(self._transport, account, query, given, marks=marks)
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
+        """Delete the status."""
+        account = self._account(channel)
+        if isinstance(account, _Closed):
+            return cannot_withdraw(account.outcome())
+        return withdrawal.withdraw(self._transport, account, post.remote_id)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the account that the token opens, and which server it is on."""

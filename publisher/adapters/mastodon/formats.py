@@ -87,6 +87,7 @@ def capabilities(content: str, server: Server | None) -> Capabilities:
         media_limit=min(limits.count, server.media if server else MEDIA_LIMIT),
         media_types=limits.types,
         media_bytes=limits.bytes,
+        can_delete=True,
         repeat_for=repeat_for,
         # The key is written after the post, so a second request under way finds none.
         repeat_is_atomic=False,

@@ -23,7 +23,7 @@ from publisher.words import _
 _ID = re.compile(r"[0-9]{1,30}|[0-9A-Za-z]{18,26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A number, a flake or ULID, a UUID: what servers name posts by."""
 _BEFORE_ID = ("statuses", "notice", "posts")
-_NOT_FOUND = (404, 410)
+NOT_FOUND = (404, 410)
 
 
 def identify(
@@ -83,7 +83,7 @@ def _read(transport: Transport, account: Account, status_id: str) -> Status | No
     reply = transport.read(account.get(f"/api/v1/statuses/{quote(status_id, safe='')}"))
     if isinstance(reply, Failed):
         return unreadable(account.hide(reply.detail))
-    if reply.status in _NOT_FOUND:
+    if reply.status in NOT_FOUND:
         return not_found(_("this account"))
     body = reply.json()
     if reply.status == 200 and isinstance(body, dict):  # noqa: PLR2004 - HTTP's OK

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
-from publisher.adapters.telegram import formats, identify
+from publisher.adapters.telegram import formats, identify, withdrawal
 from publisher.adapters.telegram.answer import handle_in, published
 from publisher.adapters.telegram.bot import (
     DEFAULT_URL,
@@ -27,6 +27,7 @@ from publisher.adapters.telegram.refusals import Complaint, classify, hidden
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     MediaStore,
     Problem,
@@ -47,6 +48,8 @@ from publisher.engine.outcome import (
     Rejected,
     Unauthorized,
     Unknown,
+    Withdrawal,
+    cannot_withdraw,
 )
 from publisher.engine.recognition import unreadable
 from publisher.transport import Failed, FilePart, Reply, Request, Transport
@@ -148,6 +151,13 @@ class Telegram:
         if isinstance(bot, _Closed):
             return unreadable(bot.detail)
         return identify.identify(self._transport, bot, query, given)
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:
+        """Delete the post's messages, each with a request of its own."""
+        bot = self._bot(channel)
+        if isinstance(bot, _Closed):
+            return cannot_withdraw(bot.outcome())
+        return withdrawal.withdraw(self._transport, bot, post)
 
     def check(self, channel: Channel) -> ChannelHealth:
         """Read the channel's name with the bot's token."""

@@ -17,6 +17,7 @@ from publisher.transport import Reply
 
 Message = Mapping[str, object]
 
+_NUMBERS = re.compile(r"\[messages ([0-9]{1,15}(?:, [0-9]{1,15})*)\]")
 _ID_IN_PIECES = re.compile(r'"message_id"\s*:\s*([0-9]{1,15})\b')
 
 
@@ -115,3 +116,9 @@ def _with_numbers(answer: Answer, numbers: list[int]) -> Answer:
         return answer
     listed = ", ".join(str(number) for number in numbers)
     return replace(answer, body=f"[messages {listed}] {answer.body}")
+
+
+def numbers_in(answer: str) -> list[int]:
+    """The message numbers that an album's kept answer begins with; none where it has none."""
+    found = _NUMBERS.match(answer)
+    return [] if found is None else [int(number) for number in found[1].split(", ")]

@@ -17,12 +17,13 @@ _CHAT = re.compile(r"@[A-Za-z][A-Za-z0-9_]{3,40}|-?[0-9]{1,20}")
 
 
 class Method(StrEnum):
-    """Calls that publish, whose refusals are told apart, and the one that reads the channel."""
+    """Calls that publish, whose refusals are told apart; the reading of a channel, the deletion."""
 
     MESSAGE = "sendMessage"
     PHOTO = "sendPhoto"
     ALBUM = "sendMediaGroup"
     CHAT = "getChat"
+    DELETE = "deleteMessage"
 
 
 @dataclass(frozen=True, slots=True)

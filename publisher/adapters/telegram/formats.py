@@ -62,6 +62,7 @@ def capabilities(content: str) -> Capabilities:
         media_limit=ALBUM_LIMIT if with_photos else 0,
         media_types=PHOTO_TYPES if with_photos else (),
         media_bytes=PHOTO_BYTES if with_photos else 0,
+        can_delete=True,
     )
 
 

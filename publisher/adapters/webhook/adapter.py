@@ -14,6 +14,7 @@ from publisher.adapters.webhook import protocol
 from publisher.engine.adapter import (
     Capabilities,
     ChannelHealth,
+    LivePost,
     LookQuery,
     Problem,
     Progress,
@@ -26,7 +27,16 @@ from publisher.engine.content import ContentError
 from publisher.engine.errors import PublisherError
 from publisher.engine.evidence import Candidate, Evidence, Inconclusive, NotThisPost
 from publisher.engine.job import Channel
-from publisher.engine.outcome import Deferred, Outcome, Reason, Rejected, Unauthorized
+from publisher.engine.outcome import (
+    CannotWithdraw,
+    Deferred,
+    NotWithdrawn,
+    Outcome,
+    Reason,
+    Rejected,
+    Unauthorized,
+    Withdrawal,
+)
 from publisher.engine.recognition import no_link
 from publisher.transport import FilePart, Reply, Request, Transport
 from publisher.words import _
@@ -123,6 +133,10 @@ class Webhook:
         if given.strip() != own:
             return no_link(given.strip(), _("webhooks"), own)
         return Candidate(remote_id=own, text="", created_at=query.began_at)
+
+    def withdraw(self, channel: Channel, post: LivePost) -> Withdrawal:  # noqa: ARG002 - the port's
+        """Nothing can be done: what a receiver has taken is its own."""
+        return CannotWithdraw(NotWithdrawn.UNSUPPORTED, "An event that was taken stays taken.")
 
     def check(self, channel: Channel) -> ChannelHealth:
         """See whether there is an address and a secret. Nothing is asked: receivers only take."""
