@@ -106,7 +106,8 @@ SELECT a.job_id, a.settled_at, 'settle',
            ELSE {_array(_OPEN + " failed unknown")} END
   FROM {{attempts}} a
   JOIN jobs o ON o.id = a.job_id AND (o.state <> 'published' OR o.attempts > 1
-       OR EXISTS (SELECT FROM verdicts d WHERE d.job_id = a.job_id))
+       OR EXISTS (SELECT FROM verdicts d WHERE d.job_id = a.job_id)
+       OR EXISTS (SELECT FROM job_events r WHERE r.job_id = a.job_id AND r.event = 'requeue'))
  WHERE a.settled_at IS NOT NULL
    AND NOT EXISTS (SELECT FROM job_events e
                     WHERE e.job_id = a.job_id AND e.attempt = a.number
