@@ -59,7 +59,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "tests/adapters/test_mastodon_answers.py::TestClosedList",)),
     ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_answers.py",)),
     ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_refusals.py",)),
-    ("publisher/adapters/webhook/", ("tests/adapters/test_webhook.py",)),
+    ("publisher/adapters/webhook/", ("tests/adapters/test_webhook_rows.py",)),
 )  # fmt: skip
 WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("migrations/", (f"{_LEDGER}", "tests/engine/test_orphans.py", "tests/engine/test_journal.py",
