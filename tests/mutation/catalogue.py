@@ -56,7 +56,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/adapters/bluesky/refusals.py", (
         "tests/adapters/test_bluesky_refusals.py::test_each_row",)),
     ("publisher/adapters/mastodon/refusals.py", (
-        "tests/adapters/test_mastodon_answers.py::TestClosedList",)),
+        "tests/adapters/test_mastodon_rows.py",
+        "tests/adapters/test_mastodon_answers.py::TestClosedList")),
     ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_answers.py",)),
     ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_refusals.py",)),
     ("publisher/adapters/webhook/", ("tests/adapters/test_webhook_rows.py",)),
