@@ -52,9 +52,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/transport/", ("tests/transport/test_ends.py",)),
     ("publisher/mailer/phases.py", ("tests/test_mailer_phases.py",)),
     ("publisher/mailer/", ("tests/transport/test_ends.py",)),
-    ("publisher/graph/", ("tests/test_graph.py",)),
+    ("publisher/graph/", ("tests/test_graph_rows.py", "tests/test_graph.py")),
     ("publisher/adapters/bluesky/refusals.py", (
-        "tests/adapters/test_bluesky_refusals.py::test_each_row",)),
+        "tests/adapters/test_bluesky_rows.py",
+        "tests/adapters/test_bluesky_refusals.py::test_each_row")),
     ("publisher/adapters/mastodon/refusals.py", (
         "tests/adapters/test_mastodon_rows.py",
         "tests/adapters/test_mastodon_answers.py::TestClosedList")),
