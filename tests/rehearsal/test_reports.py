@@ -79,6 +79,7 @@ def test_what_was_never_met_is_named_and_so_is_what_had_no_case() -> None:
     assert "    unknown → dropped  (changes of state)" in lines
     assert any(line.startswith("  – one job, two workers") and "no case" in line for line in lines)
     assert "  server stopped midway: 44 of 46" in lines
+    assert lines[-1] == "Next: publisher rehearse random --more 50"
 
 
 def test_what_is_left_on_a_real_page_is_listed() -> None:
@@ -182,3 +183,16 @@ def test_too_few_settled_doubts_fail_the_run_and_name_their_platform_alone() -> 
     assert report.exit_code == 1
     reasons = [line for line in said(report) if "too few" in line]
     assert reasons == ["  too few doubts settled by themselves: bluesky 43 of 44 (97.7 %)"]
+
+
+def test_a_schedule_in_which_everything_broke_does_not_hide_the_rest() -> None:
+    rules = (*(f"lost: c1-{n}" for n in range(60)), f"w1 broke: x\n{'y' * 999}\nlast")
+    stories = tuple(Told(f"c1-{n}", f"lost: c1-{n}", (), ()) for n in range(5))
+    failure = Failure("random", 1, rules[::-1], ("begin (after) kill",), stories, "again")
+    lines = [*terminal.failures([failure])]
+    assert len(lines) < 40
+    assert max(map(len, lines)) < 320
+    assert "  … 51 more, see the report" in lines
+    assert "    last" in lines
+    assert "BROKEN    seed 1 of random · 61 rules" in lines
+    assert "Replay    again" in lines

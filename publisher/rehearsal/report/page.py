@@ -26,7 +26,7 @@ _FROM_THE_RIGHT: Final = frozenset({"ar", "ckb", "fa", "he", "ps", "sd", "ug", "
 _OPEN: Final = 3
 """Failures that are open when the page is: what broke first explains most of the rest."""
 _SHORT: Final = 5
-"""Things never met that are shown at once."""
+"""Rules, and things never met, that are shown at once."""
 _BADGES: Final = {Outcome.KEPT: "good", Outcome.BROKEN: "bad", Outcome.TOO_LITTLE: "few"}
 _HELD: Final = {True: "yes", False: "no", None: "none"}
 _BESIDE: Final = {
@@ -123,7 +123,7 @@ def _failure(failure: Failure, log: str | None, *, is_open: bool) -> Markup:
     struck = failure.struck or (_("nothing"),)
     inside = (
         *(part for told in failure.stories for part in _told(told)),
-        *(_rule(rule) for rule in failure.rules if rule not in told_of),
+        *_rules([rule for rule in failure.rules if rule not in told_of]),
         tag("h3", _("Struck")),
         _lines(struck),
         tag("h3", _("Run it again")),
@@ -139,6 +139,13 @@ def _told(told: Told) -> Iterator[Markup]:
     page = tag("div", tag("h3", phrases.on_the_page(told)), _lines(told.page or (_("nothing"),)))
     journal = tag("div", tag("h3", _("In the journal")), _lines(told.journal or (_("nothing"),)))
     yield tag("div", page, journal, class_="beside")
+
+
+def _rules(rules: Sequence[str]) -> Iterator[Markup]:
+    yield from map(_rule, rules[:_SHORT])
+    if more := rules[_SHORT:]:
+        count = many("{n} more rule", "{n} more rules", len(more))
+        yield tag("details", tag("summary", count), *map(_rule, more), class_="more")
 
 
 def _rule(rule: str) -> Markup:

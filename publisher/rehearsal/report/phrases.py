@@ -58,6 +58,8 @@ _CONTROLS: Final = {
     # Overrides, embeddings and isolates: one left open turns round what stands after it.
     **dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"),
 }
+_MORE: Final = 50
+"""Seeds more, where a scenario proved too little."""
 _OWN: Final = re.compile(r"\bhttps?://(127\.|localhost\b|\[::1\])")
 
 
@@ -273,7 +275,9 @@ def next_commands(report: Report) -> list[str]:
     commands = [failure.replay for failure in report.failures[:1]]
     commands += ["publisher rehearse clean"] if report.left_behind else []
     if report.outcome is Outcome.TOO_LITTLE:
-        commands.append("publisher rehearse --all")
+        is_one = len(report.ran) == 1
+        more = f"{report.ran[0].scenario} --more {_MORE}" if is_one else "--all"
+        commands.append(f"publisher rehearse {more}")
     return commands
 
 

@@ -18,8 +18,12 @@ _IN_FULL: Final = 3
 _BEFORE: Final = 8
 _AFTER: Final = 8
 """Lines of the journal around a break."""
-_LINES: Final = 12
-"""Lines of one broken rule: a traceback is its end."""
+_LINES: Final = 5
+"""Lines of one broken rule: what a traceback ends with."""
+_LONGEST: Final = 300
+_POSTS: Final = 2
+_RULES: Final = 8
+"""Posts that are told of, and rules that are named, in one schedule; the page has the rest."""
 _NAMED: Final = 30
 """Things never met that are named here; the files name all of them."""
 _LABEL: Final = 10
@@ -61,12 +65,15 @@ def failures(broken: Sequence[Failure]) -> Iterator[str]:
 def _failure(failure: Failure) -> Iterator[str]:
     rules = many("{n} rule", "{n} rules", len(failure.rules))
     yield from _labelled(_("BROKEN"), f"{phrases.name(failure)} · {rules}")
-    for told in failure.stories:
+    stories = failure.stories[:_POSTS]
+    for told in stories:
         yield from _told(told)
-    told_of = {told.rule for told in failure.stories}
-    for rule in failure.rules:
-        if rule not in told_of:
-            yield from _rule(rule)
+    told_of = {told.rule for told in stories}
+    others = [rule for rule in failure.rules if rule not in told_of]
+    for rule in others[:_RULES]:
+        yield from _rule(rule)
+    if more := len(others[_RULES:]):
+        yield f"  … {many('{n} more, see the report', '{n} more, see the report', more)}"
     struck = failure.struck or (_("nothing"),)
     for number, what in enumerate(struck):
         yield from _labelled("" if number else _("Struck"), visible(what))
@@ -93,7 +100,8 @@ def _rule(rule: str) -> Iterator[str]:
     said = paragraph(rule)
     cut = [*said[:1], "…", *said[-_LINES:]] if len(said) > _LINES + 2 else said
     for number, line in enumerate(cut):
-        yield f"    {line}" if number else f"  {MARKS[False]} {line}"
+        shown = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+        yield f"    {shown}" if number else f"  {MARKS[False]} {shown}"
 
 
 def _around(told: Told) -> tuple[Sequence[str], int, int]:
