@@ -91,7 +91,7 @@ class Conductor:
         self._tally, self._restored = Tally(), RestoreTally()
         self._drawn: list[Schedule] = []
         self._progress = Progress(of=sum(map(len, wanted.runs.values())))
-        self._until = time.monotonic() + wanted.seconds if wanted.seconds else float("inf")
+        self._until = float("inf")
         self.report = Report(
             run,
             version("publisher"),
@@ -105,6 +105,8 @@ class Conductor:
         began = time.monotonic()
         if self._wanted.proves:
             self._prove()
+        if self._wanted.seconds:
+            self._until = time.monotonic() + self._wanted.seconds
         for name, seeds in self._wanted.runs.items():
             self._progress.scenario = name
             if name == RESTORED:
