@@ -11,6 +11,7 @@ from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POI
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.report.report import Reached
 from publisher.rehearsal.report.tally import Tally
+from publisher.words import N_
 
 IN_THE_TABLE: Final = {"published": "live in the journal", "unknown": "in doubt"}
 """Words of the restores → words of the table."""
@@ -24,20 +25,25 @@ def reached(tally: Tally, drawn: Sequence[Schedule], *, is_whole: bool) -> list[
     if not is_whole:
         points = {hit.point for schedule in drawn for hit in schedule.hits}
         met = {hit.point for hit in tally.hits}
-        return [_of("crash points", {_place(p) for p in points}, {_place(p) for p in met})]
+        return [_of(N_("crash points"), {_place(p) for p in points}, {_place(p) for p in met})]
     moves = {_move(pair) for pair in trigger_pairs() if pair not in NOT_HERE}
     acts = [*ACTS, *ALSO_SAID]
     lacking = tuple(tally.unreached_acts)
     return [
-        _of("crash points", {_place(p) for p in POINTS}, {_place(h.point) for h in tally.hits}),
-        _of("faults at them", {str(h) for h in HITS}, {str(h) for h in tally.hits}, optional=True),
+        _of(N_("crash points"), {_place(p) for p in POINTS}, {_place(h.point) for h in tally.hits}),
         _of(
-            "platform behaviours",
+            N_("faults at them"),
+            {str(h) for h in HITS},
+            {str(h) for h in tally.hits},
+            optional=True,
+        ),
+        _of(
+            N_("platform behaviours"),
             {*map(str, BEHAVIOURS), *OTHER_WAYS},
             {name for name, n in tally.behaviours.items() if n},
         ),
-        _of("changes of state", moves, {_move(pair) for pair in tally.moves}),
-        Reached("acts of people", len(acts) - len(lacking), len(acts), lacking),
+        _of(N_("changes of state"), moves, {_move(pair) for pair in tally.moves}),
+        Reached(N_("acts of people"), len(acts) - len(lacking), len(acts), lacking),
     ]
 
 
