@@ -66,11 +66,19 @@ def stand(row: JobRow, *, tries: int) -> Standing:
                 verbs=("wait",),
             )
         case State.PUBLISHED:
-            return Standing("✔", _("Live"), OnPage.YES, _live(row), _("nothing more will be sent"))
+            return _published(row)
         case State.UNKNOWN:
             return _unknown(row)
         case _:
             return _ended(row)
+
+
+def _published(row: JobRow) -> Standing:
+    by_itself = _("nothing more will be sent")
+    if row.withdrawn:
+        label, why = _("Was live, then deleted"), _("A rehearsal published it, and deleted it.")
+        return Standing("✔", label, OnPage.NO, why, by_itself)
+    return Standing("✔", _("Live"), OnPage.YES, _live(row), by_itself)
 
 
 def _unknown(row: JobRow) -> Standing:

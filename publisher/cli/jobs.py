@@ -17,7 +17,7 @@ from publisher.engine import ledger, queries
 from publisher.engine.adapter import Capabilities
 from publisher.engine.content import ContentError
 from publisher.engine.errors import NotFound, PublisherError
-from publisher.engine.job import JobId, State, public_id
+from publisher.engine.job import JobId, State, public_id, rehearsed
 from publisher.engine.ledger import Doubt, Moved
 from publisher.engine.queries import JobDetail, JobRow
 from publisher.engine.registry import Registry
@@ -225,6 +225,7 @@ def as_json(row: JobRow) -> dict[str, object]:
         "id": public_id(row.id),
         "key": row.key,
         "ref": row.ref,
+        "rehearsal": None if (named := rehearsed(row.key)) is None else named[0],
         "kind": row.kind,
         "channel": row.channel,
         "state": str(row.state),
@@ -255,13 +256,19 @@ def cells(row: JobRow, digits: int) -> list[str]:
     link = row.permalink or row.remote_id
     return [
         public_id(row.id)[:digits],
-        row.ref or "",
+        row.ref or _rehearsal(row),
         row.channel,
         f"{at.mark} {at.label}",
         str(row.attempts),
         moments.short(row.due_at, row.now),
         link if link is not None else at.why,
     ]
+
+
+def _rehearsal(row: JobRow) -> str:
+    """What stands for the ref of a rehearsal's post, which no editor wrote."""
+    named = rehearsed(row.key)
+    return "" if named is None else _("[rehearsal {run}]").format(run=named[0])
 
 
 def _show(rows: Sequence[JobRow], total: int, digits: int) -> None:

@@ -49,6 +49,7 @@ _SHAPES: Final = {
     "quarantine_released": "reason",
     "alert": "incident at alert",
     "hand_over": "to",
+    "withdraw": "how",
     "snooze": "until",
     "declare_gone": "run declared_gone_at",
 }

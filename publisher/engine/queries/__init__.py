@@ -44,10 +44,16 @@ from publisher.engine.queries.quarantine import (
     quarantine_rows,
     suspect_rows,
 )
-from publisher.engine.queries.rehearsals import jobs_in_the_way
+from publisher.engine.queries.rehearsals import (
+    WITHDRAWN,
+    RehearsalJob,
+    jobs_in_the_way,
+    rehearsal_jobs,
+)
 
 __all__ = [
     "AGES",
+    "WITHDRAWN",
     "AmbiguousJob",
     "AttemptDetail",
     "Backlog",
@@ -64,6 +70,7 @@ __all__ = [
     "Moment",
     "OrphanRow",
     "QuarantineRow",
+    "RehearsalJob",
     "Sender",
     "SuspectRow",
     "UnknownJob",
@@ -87,6 +94,7 @@ __all__ = [
     "orphan_rows",
     "quarantine_backlog",
     "quarantine_rows",
+    "rehearsal_jobs",
     "sealed_credentials",
     "suspect_rows",
     "tokens_unknown",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     DateTime,
     FromClause,
-    RowMapping,
     Select,
     and_,
     exists,
@@ -21,7 +20,7 @@ from sqlalchemy import (
     select,
 )
 
-from publisher.engine.job import JobId, State
+from publisher.engine.job import REHEARSAL, JobId, State
 from publisher.engine.queries.names import posts
 from publisher.engine.schema import (
     attempts,
@@ -29,6 +28,7 @@ from publisher.engine.schema import (
     doubts,
     gates,
     job_contents,
+    job_events,
     jobs,
     looks,
     remote_posts,
@@ -80,6 +80,8 @@ class JobRow:
     asked_at: datetime | None = None
     asked_reason: str | None = None
     taken_by: str | None = None
+    withdrawn: bool = False
+    """It was live, and a rehearsal has taken it down again."""
 
 
 def job_rows(
@@ -156,10 +158,16 @@ def row_query() -> Select[Any]:
         doubts.c.asked_at,
         doubts.c.asked_reason,
         doubts.c.taken_by,
+        and_(
+            jobs.c.state == State.PUBLISHED,
+            # Asked of rehearsals alone: nothing else is taken down yet.
+            jobs.c.queue == REHEARSAL,
+            exists().where(job_events.c.job_id == jobs.c.id, job_events.c.event == "withdraw"),
+        ).label("withdrawn"),
     ).select_from(_joined())
 
 
-def job_row(row: RowMapping) -> JobRow:
+def job_row(row: Mapping[Any, Any]) -> JobRow:
     """Make a ``JobRow`` of one row of ``row_query``."""
     return JobRow(**{**row, "id": JobId(row["id"]), "state": State(row["state"])})
 
