@@ -24,7 +24,8 @@ from publisher.editorial.rehearsals import RealPostsDue
 from publisher.engine import audit, ledger, queries
 from publisher.engine.content import Post
 from publisher.engine.errors import Conflict
-from publisher.engine.job import REHEARSAL, Channel, NewJob, State, rehearsal_key
+from publisher.engine.job import REHEARSAL, Channel, Hold, NewJob, State, rehearsal_key
+from publisher.engine.witness import Cause
 from publisher.rehearsal.errors import SetUpError
 from publisher.rehearsal.real import (
     CleanResult,
@@ -52,6 +53,7 @@ QUICK: dict[str, Any] = {
     "drain_seconds": 5.0,
     "graph_application": APPLICATION,
 }
+REHEARSED = "[rehearsal 7-1] test, will be deleted"
 PATIENCE = Patience(publish=40, settle=40, look=3, pause=0.1, tries=3)
 PLATFORMS = ["facebook_pages", "bluesky", "mastodon", "telegram"]
 _DIALECTS = {"facebook_pages": "graph"}
@@ -374,6 +376,23 @@ def test_a_run_killed_in_its_middle_is_cleaned_up(page: Page, tmp_path: Path) ->
     )
     assert page.clean() == CleanResult((), ())
     assert page.broken() == []
+
+
+def test_what_a_restored_database_may_have_sent_is_looked_for(page: Page) -> None:
+    """Its send was lost with the commits; it is not called off, and no longer on the page."""
+    at = _soon(page, minutes=-1)
+    with page.database.engine.begin() as conn:
+        ledger.open_quarantine(
+            conn, Cause.DECLARED, strict=True, absent_after=0.0, who="ops-1", since=at
+        )
+        conn.execute(text("SELECT pg_sleep(0.01)"))
+    key = rehearsal_key("7", 1, page.channel.id, at)
+    page.enqueue(REHEARSED, key, queue=REHEARSAL, run_at=_soon(page, minutes=-0.5))
+    assert [job.row.hold_reason for job in page.jobs()] == [Hold.QUARANTINE]
+    page.sandbox.control.foreign_post(page.id, REHEARSED, application=APPLICATION)
+    cleaned = page.clean()
+    assert (cleaned.exit_code, [gone.how for gone in cleaned.removed]) == (0, [How.DELETED])
+    assert page.texts() == []
 
 
 def test_one_rehearsal_at_a_time_on_a_page(page: Page) -> None:

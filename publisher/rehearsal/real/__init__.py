@@ -14,7 +14,7 @@ from publisher.rehearsal.real.results import (
     Removed,
     SmokeResult,
 )
-from publisher.rehearsal.real.smoke import shown, smoke
+from publisher.rehearsal.real.smoke import next_run, shown, smoke
 
 __all__ = [
     "Ask",
@@ -28,6 +28,7 @@ __all__ = [
     "Say",
     "SmokeResult",
     "clean",
+    "next_run",
     "shown",
     "smoke",
 ]

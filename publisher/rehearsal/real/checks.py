@@ -57,6 +57,8 @@ def _unseen(job: RehearsalJob, mark: str) -> Checked:
     if job.row.state in _ENDED_UNSENT:
         return Checked(_posted(job, None), unproved=_why_unpublished(job, mark))
     note = _("{mark}: this platform shows nobody what is on the page; its answer is believed")
+    if not job.answered:
+        note = _("{mark}: this platform shows nobody what is on the page; a person's word is taken")
     return Checked(_posted(job, None), note=note.format(mark=mark))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from publisher.engine.adapter import LivePost
 from publisher.engine.evidence import Candidate, Found, Mismatch, NotThisPost
-from publisher.engine.job import Channel, State, public_id
+from publisher.engine.job import Channel, Hold, State, public_id
 from publisher.engine.outcome import (
     AlreadyGone,
     CannotWithdraw,
@@ -68,6 +68,9 @@ def _open(ground: Ground, channel: Channel, job: RehearsalJob) -> Removed | Left
         then = _("look at the page, then: publisher unknowns show {id}").format(id=name)
         why = _("it may be live: nobody could say whether it is on the page")
         return _left(channel, job, why, then)
+    if job.row.hold_reason == Hold.QUARANTINE:
+        why = _("it may be live from before the database was restored")
+        return _left(channel, job, why, "publisher quarantine status")
     why = _("it is still {state}").format(state=job.row.state)
     return _left(channel, job, why, f"publisher jobs cancel {name}")
 
@@ -109,9 +112,9 @@ def _withdraw(
     end = _asked(ground, channel, live)
     if isinstance(end, CannotWithdraw):
         return _left(channel, job, end.detail, _by_hand(), link)
-    if can_look and _is_still_there(ground, channel, job, live.remote_id):
-        why = _("the platform says that it is deleted, and shows it still")
-        return _left(channel, job, why, _by_hand(), link)
+    doubt = _still_there(ground, channel, job, live.remote_id) if can_look else None
+    if doubt is not None:
+        return _left(channel, job, doubt, _by_hand(), link)
     how = How.DELETED if isinstance(end, Withdrawn) else How.GONE
     return _done(ground, channel, job, how)
 
@@ -134,18 +137,20 @@ def _asked(ground: Ground, channel: Channel, live: LivePost) -> Withdrawal:
     return Withdrawn() if asked_before and isinstance(end, AlreadyGone) else end
 
 
-def _is_still_there(ground: Ground, channel: Channel, job: RehearsalJob, remote_id: str) -> bool:
-    """Whether it can be read by its id, or a look finds it, for as long as patience lasts."""
+def _still_there(ground: Ground, channel: Channel, job: RehearsalJob, remote_id: str) -> str | None:
+    """Why it may still be there: it is read by its id, or found by a look, until patience ends."""
     until = time.monotonic() + ground.patience.look
     while True:
         shown = _identified(ground, channel, job, remote_id)
         query = job.query(channel, ground.bound_elsewhere(job))
         found = ground.adapter(channel).look(query)
-        gone = isinstance(shown, NotThisPost) and shown.code is Mismatch.NOT_FOUND
-        if gone and not isinstance(found, Found):
-            return False
+        code = shown.code if isinstance(shown, NotThisPost) else None
+        if code is Mismatch.NOT_FOUND and not isinstance(found, Found):
+            return None
         if time.monotonic() > until:
-            return True
+            if code is Mismatch.UNREADABLE:
+                return _("the platform says that it is deleted, and cannot be read just now")
+            return _("the platform says that it is deleted, and shows it still")
         time.sleep(ground.patience.pause)
 
 

@@ -13,7 +13,7 @@ from publisher.editorial import unknowns
 from publisher.editorial.unknowns import Signed
 from publisher.engine import ledger
 from publisher.engine.errors import PublisherError
-from publisher.engine.job import Channel, State, public_id
+from publisher.engine.job import Channel, Hold, State, public_id
 from publisher.engine.queries import RehearsalJob
 from publisher.rehearsal.real import processes
 from publisher.rehearsal.real.ground import Ground, Question, mark_of, where
@@ -26,7 +26,8 @@ _POLL: Final = 0.2
 def call_off(ground: Ground, channel: Channel, run: str | None) -> None:
     """Cancel what has not begun to be sent. A safe repeat that was to come becomes a doubt."""
     for job in ground.jobs(channel, run):
-        if job.row.state not in _NOT_BEGUN:
+        # One in quarantine may have been sent before the database was put back.
+        if job.row.state not in _NOT_BEGUN or job.row.hold_reason == Hold.QUARANTINE:
             continue
         try:
             with ground.database.engine.begin() as conn:

@@ -14,6 +14,8 @@ from datetime import timedelta
 from typing import Final
 
 from publisher.config import Settings
+from publisher.db.connect import Database
+from publisher.db.roles import Role
 from publisher.editorial import channel_events, channels, rehearsals
 from publisher.editorial.channel_events import Event
 from publisher.engine import ledger, queries
@@ -74,6 +76,16 @@ def smoke(  # noqa: PLR0913 - each is named at its one call
         with alone_on(ground, found):
             _require_fit(ground, found, run)
             return _run(ground, found, run, count)
+
+
+def next_run(settings: Settings) -> str:
+    """A number that no rehearsal on the deployment's pages has had. Raises ``DatabaseError``."""
+    with (
+        Database.open(settings, Role.APP, application_name="publisher rehearse") as database,
+        database.engine.begin() as conn,
+    ):
+        runs = {job.run for job in queries.rehearsal_jobs(conn)}
+    return str(max((int(run) for run in runs if run.isascii() and run.isdigit()), default=0) + 1)
 
 
 def _require_fit(ground: Ground, channel: Channel, run: str) -> None:
