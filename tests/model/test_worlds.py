@@ -1,0 +1,50 @@
+"""Every state of every quick world keeps the promise, and an end can be reached from each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from publisher.engine.transitions import TABLE
+from tests.model.explore import Explored, explore
+from tests.model.invariants import BEYOND
+from tests.model.state import World
+from tests.model.worlds import QUICK
+
+FEWEST = 50_000
+"""States of all quick worlds together: a rule by which too little is enabled proves nothing."""
+
+_NO_TRIES = "an unauthorized channel waits for a person, and that uses up no tries (retry.settle)"
+UNMADE = {
+    (state, "unauthorized", "failed"): _NO_TRIES for state in ("claimed", "sending", "unknown")
+}
+"""Rows of the table that no world makes, each with its reason."""
+
+
+@pytest.fixture(scope="module")
+def explored() -> dict[str, Explored]:
+    return {name: explore(world) for name, world in QUICK.items()}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("world", QUICK.values(), ids=QUICK)
+def test_nothing_is_broken_in(world: World, explored: dict[str, Explored]) -> None:
+    result = explored[world.name]
+    assert not result.broken, f"{result.broken}:\n" + "\n".join(result.trace)
+
+
+def test_the_worlds_are_large_enough_to_mean_something(explored: dict[str, Explored]) -> None:
+    assert sum(result.states for result in explored.values()) >= FEWEST
+
+
+def test_the_model_makes_the_moves_of_the_transition_table_and_no_others(
+    explored: dict[str, Explored],
+) -> None:
+    made: Counter[tuple[str, str, str]] = Counter()
+    for result in explored.values():
+        made += result.events
+    rows = {(str(was), str(event), str(to)) for (was, event), ends in TABLE.items() for to in ends}
+    beyond = {(was, event, to) for (was, event), to in BEYOND.items()}
+    assert set(made) <= rows | beyond
+    assert rows - set(made) == set(UNMADE), "made or unmade, and not said so"
