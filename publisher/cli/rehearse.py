@@ -42,6 +42,8 @@ app = typer.Typer(
 _FOLDER: Final = Path("rehearsals")
 _QUICK_SECONDS: Final = 300.0
 """For the schedules of the quick mode; what has begun by then ends."""
+_FEW: Final = 2
+"""Seeds of each scenario beside ``random``, in the quick mode."""
 _RESTORES: Final = {True: 7, False: 21}
 """Plans of the scenario ``restored``: each way of losing the journal, once or three times."""
 _ON_OUR_OWN: Final = _(
@@ -139,7 +141,7 @@ def rehearse(  # noqa: PLR0913 - its options
         )
     runs = {"random": _first(SCENARIOS["random"].quick if quick else SCENARIOS["random"].full)}
     for name in ALONE:
-        runs[name] = _first(2 if quick else SCENARIOS[name].full)
+        runs[name] = _first(_FEW if quick else SCENARIOS[name].full)
     runs[RESTORED] = _first(_RESTORES[quick])
     notes = () if database_url is None else (_ON_OUR_OWN,)
     where = _Where(database_url, direct_url, app_url, programs)

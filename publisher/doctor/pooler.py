@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import psycopg
 
+from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
 from publisher.doctor.finding import Finding, error, note, warning
 from publisher.doctor.ward import Ward
@@ -92,6 +93,14 @@ def _settings(conn: Conn) -> Iterator[Finding]:
                 ),
                 _("Let the pooler pass start-up options, or set it for the login user."),
             )
+
+
+def loses_prepared(database: Database) -> bool:
+    """Whether a pooler stands in between that loses prepared statements."""
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(database.connect_driver()) for _n in range(2))
+        is_shared = _is_pooled(first) and _is_shared(first, second)
+        return is_shared and _loses_prepared(first, second)
 
 
 def _is_pooled(conn: Conn) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from publisher.rehearsal.plan import schedule as planning
 from publisher.rehearsal.plan import variants
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.report import cumulative, proof, reached
@@ -23,13 +22,13 @@ from publisher.rehearsal.restores import crew as restoring
 from publisher.rehearsal.restores.campaign import Tally as RestoreTally
 from publisher.rehearsal.restores.plan import planned
 from publisher.rehearsal.restores.result import Result as Restored
-from publisher.rehearsal.scenarios import SCENARIOS
+from publisher.rehearsal.scenarios import ALONE, SCENARIOS
 from publisher.rehearsal.stage.crew import LANES, each
 from publisher.rehearsal.stage.lane import Serve
 from publisher.rehearsal.stage.own_server import OwnServer
 from publisher.rehearsal.stage.run import Result
 from publisher.rehearsal.verdict import checklist, doubts
-from publisher.words import N_
+from publisher.words import N_, _
 
 RESTORED: Final = "restored"
 """The scenario in which the journal itself goes back; see ``restores``."""
@@ -109,14 +108,18 @@ class Conductor:
             self._until = time.monotonic() + self._wanted.seconds
         for name, seeds in self._wanted.runs.items():
             self._progress.scenario = name
+            self._watch(self._progress)
             if name == RESTORED:
                 self._restore(seeds)
             else:
                 self._run(name, seeds)
-        if self._wanted.is_whole:
+        if self._wanted.variant is None:
             self._try_again()
         self._add_up()
         self.report.notes += self._wanted.notes
+        if self._wanted.variant is not None:
+            note = _("Not the product: its broken variant {name!r} ran, and must fail.")
+            self.report.notes.append(note.format(name=self._wanted.variant))
         self.report.seconds = time.monotonic() - began
         return self.report
 
@@ -186,14 +189,19 @@ class Conductor:
         self._watch(self._progress)
 
     def _try_again(self) -> None:
-        """Whatever a round did not meet, for chance has a part in it, is tried again."""
-        seeds = self._wanted.runs.get("random", range(0))
-        for _ in range(_AGAIN):
-            missing = {*self._tally.unreached_points}
+        """Whatever was drawn and did not strike, for chance has a part in it, is tried again."""
+        for _again in range(_AGAIN):
+            met = {hit.point for hit in self._tally.hits}
+            lacks = self._lacks_moves()
+            died = checklist.died_at(self._tally.hits) if self._wanted.is_whole else met
             again = [
                 schedule
-                for schedule in map(planning.scheduled, seeds)
-                if missing & {hit.point for hit in schedule.hits}
+                for schedule in self._drawn
+                if any(
+                    hit.point not in met or (checklist.is_death(hit) and hit.point not in died)
+                    for hit in schedule.hits
+                )
+                or (lacks and schedule.scenario in ALONE)
             ]
             if not again or not self._goes_on():
                 return
@@ -202,6 +210,18 @@ class Conductor:
                 again, lanes=self._wanted.lanes, serve=self._wanted.serve, goes_on=self._goes_on
             ):
                 self._take(result)
+
+    def _lacks_moves(self) -> bool:
+        """Whether something is missing that the scenarios beside ``random`` are there for."""
+        return self._wanted.is_whole and any(
+            one.missing
+            for one in reached.reached(self._all(), self._drawn, is_whole=True)
+            if one.what in {reached.MOVES, reached.ACTS_OF_PEOPLE}
+        )
+
+    def _all(self) -> Tally:
+        """What schedules came to, with the changes of state that restores brought about."""
+        return replace(self._tally, moves=self._tally.moves + self._restored.moves)
 
     # Restores
 
@@ -254,7 +274,9 @@ class Conductor:
         }
         if self._drawn:
             report.checklist = self._checklist(counts)
-            report.reached = reached.reached(tally, self._drawn, is_whole=self._wanted.is_whole)
+            report.reached = reached.reached(
+                self._all(), self._drawn, is_whole=self._wanted.is_whole
+            )
         parts = cumulative.read(self._wanted.ledger)
         report.bound = Bound(
             sum(part.schedules for part in parts),

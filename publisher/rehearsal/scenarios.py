@@ -14,7 +14,7 @@ from typing import Final
 from publisher.engine.points import Point
 from publisher.rehearsal.plan.blows import Blow
 from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS, LISTINGS, Hit
-from publisher.rehearsal.plan.places import Fault
+from publisher.rehearsal.plan.places import Fault, Place
 from publisher.rehearsal.plan.schedule import LOST, PostPlan, Schedule, drawn, scheduled
 from publisher.sandbox.behaviours import Behaviour
 from publisher.words import N_
@@ -121,6 +121,32 @@ def _verdicts(seed: int) -> Schedule:
     )
 
 
+def _late_answers(seed: int) -> Schedule:
+    """A frozen worker still has the answer; a person gives the post up; then it thaws."""
+    places = (Point.AFTER_PUBLISH, Place.UNCLASSIFIED)
+    hits = tuple(Hit("worker", str(place), "at", str(Fault.FREEZE)) for place in places * 2)
+    posts = tuple(PostPlan(number, number % 2, "text") for number in range(1, 9))
+    return replace(
+        drawn(seed, HITS, LOST), scenario="late-answers", hits=hits, posts=posts, pages=2,
+        others=(), keys="", edits=0, behaviours=(), reconcilers=0, frozen_for="decided",
+        kills_frozen=False, workers=3, acts=("drop",), settlers=8, late_settlers=0,
+    )  # fmt: skip
+
+
+def _uploads(seed: int) -> Schedule:
+    """Uploads are refused, or take longer than the post is of use; people try again."""
+    rng = random.Random(f"{seed}:uploads")
+    posts = tuple(
+        PostPlan(number, 0, "photo", useful_for=rng.choice((None, 2.0, 3.0)))
+        for number in range(1, 13)
+    )
+    return replace(
+        drawn(seed, [*filter(_is_edit, HITS)], LOST), scenario="uploads", posts=posts, others=(),
+        keys="", behaviours=(), edits=40, workers=3, in_flight=3,
+        uploads=((Behaviour.REFUSE_INVALID, 2, None), (Behaviour.ANSWER_SLOWLY, 5, 3.0)),
+    )  # fmt: skip
+
+
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     scenario.name: scenario
     for scenario in (
@@ -158,6 +184,13 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
                 Behaviour.ACCEPT_WITH_TWIN, Behaviour.REFUSE_DUPLICATE, reconcilers=2,
             ),
         ),
+        Scenario(
+            "late-answers", N_("A post is given up, and then its answer comes after all."),
+            _late_answers,
+        ),
+        Scenario(
+            "uploads", N_("Uploads are refused or too slow, and people try again."), _uploads
+        ),
         Scenario("backlog", N_("Three days of backlog, and workers that die over it."), _backlog),
         Scenario(
             "twenty-verdicts", N_("Twenty people decide about one doubt at once."), _verdicts
@@ -173,5 +206,5 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
 }  # fmt: skip
 """Those that run schedules. ``restored`` (see ``restores``) and ``smoke`` (``real``) are beside."""
 
-ALONE: Final = ("backlog", "twenty-verdicts")
+ALONE: Final = ("backlog", "twenty-verdicts", "late-answers", "uploads")
 """What a round of ``random`` does not contain."""

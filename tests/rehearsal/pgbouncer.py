@@ -27,9 +27,13 @@ GRANT pg_signal_backend, publisher_owner, publisher_engine, publisher_app TO acc
 CREATE ROLE worker LOGIN NOINHERIT;
 GRANT publisher_engine TO worker;
 ALTER ROLE worker SET role = publisher_engine;
+ALTER ROLE worker SET search_path = publisher;
+ALTER ROLE worker SET TimeZone = 'UTC';
 CREATE ROLE page LOGIN NOINHERIT;
 GRANT publisher_app TO page;
 ALTER ROLE page SET role = publisher_app;
+ALTER ROLE page SET search_path = publisher;
+ALTER ROLE page SET TimeZone = 'UTC';
 """
 _SETTINGS = """
 [databases]

@@ -28,7 +28,7 @@ _OPEN = (
 )
 _FAILED = (
     "SELECT id, state FROM jobs WHERE kind = 'post'"
-    " AND state IN ('failed', 'cancelled') ORDER BY id"
+    " AND state IN ('failed', 'missed', 'cancelled') ORDER BY id"
 )
 
 
@@ -128,7 +128,7 @@ def _change(conn: Connection, job_id: JobId) -> None:
 
 
 def _requeue(conn: Connection, job_id: JobId) -> None:
-    ledger.requeue(conn, job_id, who="editor")
+    ledger.requeue(conn, job_id, who="editor", useful_until=datetime.now(UTC) + timedelta(hours=1))
 
 
 def _restore(conn: Connection, job_id: JobId) -> None:

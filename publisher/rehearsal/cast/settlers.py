@@ -197,7 +197,7 @@ def _at_once(people: int) -> Act:
     """Verdicts of so many on what all of them see: one has effect, the others are told of it."""
 
     def act(desk: Desk, engine: Engine, registry: Registry, seen: Seen) -> dict[str, Any]:
-        every = (_live, _attest, _absent(_now), _absent(_never), _drop, _drop)
+        every = (_live, _attest, _SEND_NOW, _DO_NOT_SEND, _drop, _drop)
         acts = desk.rng.sample(every * people, people)
         return _all_at_once(acts, desk, engine, registry, seen)
 
@@ -215,7 +215,7 @@ def _all_at_once(
         try:
             said.append(act(desk, engine, registry, seen))
         except PublisherError as error:
-            said.append({"refused": error.code})
+            said.append({"refused": error.code, "act": _NAMES[act]})
         except AWAY as error:
             said.append({"refused": type(error).__name__, "lost": True})
 
@@ -227,7 +227,8 @@ def _all_at_once(
     effects = [told["state"] for told in said if "state" in told]
     if len(effects) > 1:
         return {"breach": f"{seen.doubt.key}: several verdicts had effect, {effects}"}
-    return {"state": effects[0]} if effects else {"refused": "all"}
+    others = [f"{told['act']}: {told['refused']}" for told in said if "act" in told]
+    return {**({"state": effects[0]} if effects else {"refused": "all"}), "others": others}
 
 
 def _from_memory(desk: Desk, engine: Engine, _registry: Registry, seen: Seen) -> dict[str, Any]:
@@ -252,13 +253,15 @@ def _never(_seen: Seen) -> None:
     return None
 
 
+_SEND_NOW, _DO_NOT_SEND = _absent(_now), _absent(_never)
+
 ACTS: dict[str, Act] = {
     "live": _live,
     "wrong link": _wrong_link,
     "attest": _attest,
-    "absent, send now": _absent(_now),
+    "absent, send now": _SEND_NOW,
     "absent, send at": _absent(_soon),
-    "absent, do not send": _absent(_never),
+    "absent, do not send": _DO_NOT_SEND,
     "drop": _drop,
     "look now": _look_now,
     "take": _take,
@@ -268,6 +271,7 @@ ACTS: dict[str, Act] = {
     "twenty at once": _at_once(20),
     "from memory": _from_memory,
 }
+_NAMES = {act: name for name, act in ACTS.items()}
 MUST_SAY = {"wrong link": "not-this-post", "from memory": "look-is-old"}
 """Acts of which only a refusal can come, or must have come."""
 ALSO_SAID = ("absent, send now: sender-may-be-alive", "drop: already-decided")

@@ -119,6 +119,8 @@ class Schedule:
     """Acts of another, when the reconciler has looked at everything."""
     acts: tuple[str, ...] = ()
     """What these people choose from; empty: everything they may do."""
+    uploads: tuple[tuple[Behaviour, int, float | None], ...] = ()
+    """How uploads to the first page are treated: so many of them, for so many seconds."""
     keys: str = ""
     """What an ``Idempotency-Key`` does on the Mastodon server, where it is not as it should."""
     others: tuple[str, ...] = ()

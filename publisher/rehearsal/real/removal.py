@@ -114,7 +114,8 @@ def _withdraw(
         return _left(channel, job, end.detail, _by_hand(), link)
     doubt = _still_there(ground, channel, job, live.remote_id) if can_look else None
     if doubt is not None:
-        return _left(channel, job, doubt, _by_hand(), link)
+        why, other = doubt
+        return _left(channel, job, why, _by_hand(), other or link)
     how = How.DELETED if isinstance(end, Withdrawn) else How.GONE
     return _done(ground, channel, job, how)
 
@@ -137,8 +138,10 @@ def _asked(ground: Ground, channel: Channel, live: LivePost) -> Withdrawal:
     return Withdrawn() if asked_before and isinstance(end, AlreadyGone) else end
 
 
-def _still_there(ground: Ground, channel: Channel, job: RehearsalJob, remote_id: str) -> str | None:
-    """Why it may still be there: it is read by its id, or found by a look, until patience ends."""
+def _still_there(
+    ground: Ground, channel: Channel, job: RehearsalJob, remote_id: str
+) -> tuple[str, str | None] | None:
+    """Why it, or a copy with a link of its own, is there still when patience ends; None: gone."""
     until = time.monotonic() + ground.patience.look
     while True:
         shown = _identified(ground, channel, job, remote_id)
@@ -148,9 +151,12 @@ def _still_there(ground: Ground, channel: Channel, job: RehearsalJob, remote_id:
         if code is Mismatch.NOT_FOUND and not isinstance(found, Found):
             return None
         if time.monotonic() > until:
+            if isinstance(found, Found) and found.remote_id != remote_id:
+                why = _("a copy of it is there, which no job of ours is bound to: not touched")
+                return why, found.permalink or found.remote_id
             if code is Mismatch.UNREADABLE:
-                return _("the platform says that it is deleted, and cannot be read just now")
-            return _("the platform says that it is deleted, and shows it still")
+                return _("the platform says that it is deleted, and cannot be read"), None
+            return _("the platform says that it is deleted, and shows it still"), None
         time.sleep(ground.patience.pause)
 
 

@@ -34,6 +34,7 @@ class Tally:
     ways: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     did: Counter[str] = field(default_factory=Counter)
+    moves: Counter[tuple[str, str]] = field(default_factory=Counter)
     failed: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
@@ -43,6 +44,7 @@ class Tally:
         self.ways[result.plan.way] += 1
         self.causes.update(result.verdict.causes)
         self.did.update(result.did)
+        self.moves.update(result.moves)
         for broken in result.broken:
             self.rules[_RULES.get(broken.partition(":")[0], "other")] += 1
         if result.broken:

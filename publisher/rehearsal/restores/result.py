@@ -18,6 +18,8 @@ class Result:
     problems: list[str] = field(default_factory=list)
     did: Counter[str] = field(default_factory=Counter)
     """What the person at the end did."""
+    moves: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Changes of state since the loss."""
     seconds: float = 0.0
     log: str = ""
 

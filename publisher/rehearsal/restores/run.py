@@ -32,6 +32,7 @@ from publisher.rehearsal.restores.result import Result
 from publisher.rehearsal.restores.site import Site
 from publisher.rehearsal.restores.staff import Staff
 from publisher.rehearsal.restores.verdict import Approved
+from publisher.rehearsal.stage import recorder
 from publisher.rehearsal.stage.ground import ALERTED, Ground
 from publisher.rehearsal.stage.receiver import SECRET
 from publisher.sandbox import log as sandbox_log
@@ -222,7 +223,7 @@ class Run:
             witness.write_bytes(b'{"tick": 99')
         if plan.spool == "lost":
             shutil.rmtree(spool, ignore_errors=True)
-        for statement in plan.guards:
+        for statement in (*plan.guards, *recorder.INSTALL):
             self.ground.sql(statement)
         self._enqueue("anew")
         if plan.announced == "after":
@@ -323,6 +324,9 @@ class Run:
             if post.mark(self.plan.seed) in self._enqueued
         ]
         self.result.verdict = judging.judge(approved, journal, log)
+        if not self.plan.is_clone:
+            moves = [m for m in self.ground.sql(recorder.MOVES) if m["was"] is not None]
+            self.result.moves.update((m["was"], m["became"]) for m in moves)
         with (
             Database.open(
                 Settings(**self.staff.settings()), Role.ENGINE, application_name="audit"

@@ -22,6 +22,7 @@ from publisher.db.address import Address
 from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
 from publisher.db.roles import Role, ensure_roles
+from publisher.doctor import pooler
 from publisher.rehearsal.errors import SetUpError
 from publisher.rehearsal.stage.own_server import MIGRATING
 from publisher.rehearsal.stage.server import Server, Upstream
@@ -179,9 +180,10 @@ class GivenServer(Server):
             for role in (Role.ENGINE, Role.APP):
                 settings = Settings(database_url=SecretStr(self.url(name, role=role)))
                 try:
-                    Database.open(
+                    with Database.open(
                         settings, role, application_name="rehearsal", wait_seconds=5.0
-                    ).dispose()
+                    ) as database:
+                        lost = pooler.loses_prepared(database)
                 except DatabaseError as error:
                     message = _(
                         "The product does not get into a database that the rehearsal has just made"
@@ -190,6 +192,13 @@ class GivenServer(Server):
                         " publisher_app as --app-url. {said}"
                     )
                     raise SetUpError(message.format(role=role, said=error)) from error
+                if lost and settings.prepare == "on":
+                    raise SetUpError(
+                        _(
+                            "The pooler loses prepared statements. Set PUBLISHER_PREPARE=off here,"
+                            " as you must for the product, or the pooler's max_prepared_statements."
+                        )
+                    )
 
     def _drop(self, name: str) -> None:
         drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))

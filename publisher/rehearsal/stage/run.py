@@ -152,6 +152,10 @@ class Run:
                 control.foreign_post(pages[plan.page]["id"], plan.text(schedule.seed))
         if schedule.reset_unread:
             control.behave(Behaviour.RESET_UNREAD, page=pages[0]["id"], endpoint="feed", after=1)
+        for behaviour, times, seconds in schedule.uploads:
+            control.behave(
+                behaviour, page=pages[0]["id"], endpoint="photos", times=times, seconds=seconds
+            )
         for page in pages:
             if schedule.keys and page["platform"] == "mastodon":
                 control.mastodon(page["id"], keys=schedule.keys)
@@ -315,6 +319,7 @@ class Run:
                     self.result.problems.append(f"verdict: {event['breach']}")
                 said = event.get("refused", "done")
                 self.result.verdicts[f"{event['settled']}: {said}"] += 1
+                self.result.verdicts.update(event.get("others", ()))
             elif "edited" in event:
                 said = "refused" if "refused" in event else "done"
                 self.result.edits[f"{event['edited']} {said}"] += 1

@@ -260,12 +260,13 @@ class Staff:
                 continue
             if frozen.jobs is None:
                 frozen.jobs = self._ground.jobs_of(pid)
+            is_patient = frozen.until == "decided"
             is_over = frozen.until == "moment" or (
-                not self._ground.still_open(frozen.jobs, or_in_doubt=frozen.until == "decided")
-                if frozen.until in {"ended", "decided"}
+                not self._ground.still_open(frozen.jobs, or_in_doubt=is_patient)
+                if frozen.until == "ended" or is_patient
                 else passed > _LEASE_IS_OVER and not self._ground.jobs_of(pid)
             )
-            at_most = _FROZEN_AT_MOST * (2 if frozen.until == "decided" else 1)
+            at_most = _FROZEN_AT_MOST * (2 if is_patient else 1)
             if is_over or passed > at_most:
                 if self._schedule.kills_frozen:
                     send(pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from publisher.rehearsal.stage.ground import Ground
 from publisher.sandbox.log import SandboxLog
 
 _MARK = re.compile(r"\bc\d+-\d+")
+_LONGEST = 160
 _AT_MOST = 5
 """Stories of one schedule: what broke first explains most of the rest."""
 _TIMELINE = (
@@ -58,4 +59,5 @@ def _brief(detail: object) -> str:
     if not isinstance(detail, dict):
         return ""
     known = {name: value for name, value in detail.items() if value not in (None, "", [], {})}
-    return json.dumps(known, default=str)[:160] if known else ""
+    text = json.dumps(known, default=str, ensure_ascii=False) if known else ""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -17,9 +17,14 @@ SILENT_KEPT: Final = "of those, never read as not posted"
 CUT_AFTER_SENDING: Final = "cut after sending"
 
 _SENT: Final = ("all of it", "status read", "half the answer", "whole answer")
-_MIDWAY: Final = frozenset(
-    hit.point for hit in HITS if hit.fault == Fault.KILL and hit.layer in {"worker", "wire"}
-)
+
+
+def is_death(hit: Hit) -> bool:
+    """Whether a worker is killed there."""
+    return hit.fault == Fault.KILL and hit.layer in {"worker", "wire"}
+
+
+_MIDWAY: Final = frozenset(hit.point for hit in HITS if is_death(hit))
 
 
 def silence(
@@ -42,7 +47,11 @@ def cut_after_sending(fired: Iterable[Hit]) -> int:
     )
 
 
+def died_at(hits: Iterable[Hit]) -> set[tuple[str, str, str]]:
+    """The places where a worker was killed."""
+    return {hit.point for hit in hits if is_death(hit)}
+
+
 def midway(hits: Iterable[Hit]) -> tuple[int, int]:
-    """At how many places, of how many, a worker was killed or stopped for good."""
-    struck = {hit.point for hit in hits if hit.fault == Fault.KILL}
-    return len(struck & _MIDWAY), len(_MIDWAY)
+    """At how many places, of how many, a worker was killed."""
+    return len(died_at(hits)), len(_MIDWAY)
