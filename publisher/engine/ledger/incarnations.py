@@ -132,8 +132,17 @@ _HELD = "SELECT id, token FROM jobs WHERE incarnation IS NOT NULL AND incarnatio
 
 
 def held_by(conn: psycopg.Connection[Any], incarnation: int) -> dict[JobId, Token]:
-    """What the database thinks this worker run holds; read on each new connection."""
+    """What the database thinks this worker run holds, claimed and sending."""
     return {JobId(row[0]): Token(row[1]) for row in conn.execute(_HELD, [incarnation]).fetchall()}
+
+
+def claimed_by(conn: psycopg.Connection[Any], incarnation: int) -> dict[JobId, Token]:
+    """Of that, what is only claimed, and may be given back; read on each new connection.
+
+    A database that was put back may hold a send of this run that ended long since.
+    """
+    rows = conn.execute(f"{_HELD} AND state = 'claimed'", [incarnation]).fetchall()
+    return {JobId(row[0]): Token(row[1]) for row in rows}
 
 
 # Found from the jobs it still holds, and from those rescue has doubted: there is no index of

@@ -232,6 +232,8 @@ class Worker:
             return False
         try:
             if self._is_known(self._conn):
+                if ledger.held_by(self._conn, self.incarnation):
+                    return False  # put back to a send of ours: the file knows what came of it
                 ledger.end(self._conn, self.incarnation, self._failed or "drained")
         except psycopg.Error as error:
             log.warning("worker.end_unrecorded", error=first_line(error))
@@ -314,7 +316,7 @@ class Worker:
                 self._conn = self.connect()
                 self._stop("the database no longer knows this worker run")
                 return True
-            held = ledger.held_by(conn, self.incarnation)
+            claimed = ledger.claimed_by(conn, self.incarnation)
             lost_commits = self._settling.lost_attempts(conn)
         except psycopg.Error as error:
             log.warning("database.unreachable", error=first_line(error))
@@ -330,22 +332,20 @@ class Worker:
         if lost_commits:
             self._stop("the database lost commits: it does not hold sends that were begun")
         for job in list(stock.held.values()):
-            if held.get(job.id) != job.job.token and job.permit is None and not job.busy:
+            if claimed.get(job.id) != job.job.token and job.permit is None and not job.busy:
                 self._station.lose(job)
         # Claims whose answer was lost with the old connection: nobody here works on them.
-        for job_id, token in held.items():
+        for job_id, token in claimed.items():
             mine = stock.held.get(job_id)
             if (mine is None or mine.job.token != token) and (job_id, token) not in stock.ends:
                 stock.ends[job_id, token] = retry.release()
-        log.info("database.connected_again", held=len(held))
+        log.info("database.connected_again", held=len(claimed))
         return True
 
     def _is_known(self, conn: psycopg.Connection[Any]) -> bool:
+        spool = self._station.spool
         return ledger.is_registered(
-            conn,
-            self.incarnation,
-            file=self._station.spool.path.name,
-            boot_id=self._station.spool.boot,
+            conn, self.incarnation, file=spool.path.name, boot_id=spool.boot
         )
 
     def _forget_claims(self) -> None:

@@ -1,0 +1,36 @@
+"""How many sequences, how long, and from which seed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.stateful.life import Stage
+from tests.stateful.machine import Happenings
+
+SEED: Final = 20261130
+EXAMPLES: Final = 60
+STEPS: Final = 40
+
+
+def play(stage: Stage, *, at: int, examples: int, steps: int = STEPS, shrinks: bool = True) -> None:
+    """Play so many sequences, those of this seed; raises what was broken, with its steps."""
+
+    class Played(Happenings):
+        pass
+
+    Played.stage = stage
+    Played.__name__ = Played.__qualname__ = "Happenings"
+    how = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink] if shrinks else [Phase.generate],
+    )
+    run_state_machine_as_test(seed(at)(Played), settings=how)
