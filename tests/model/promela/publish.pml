@@ -374,6 +374,15 @@ inline settle(t, number, out, final) {
 #endif
 		if
 		:: out >= PUB -> record_late(t, out, final)
+		:: out == FOUND -> /* told of the attempt that was looked for */
+			was = 0;
+			for (pick : 1 .. TOKENS) {
+				if
+				:: was == 0 && TO_LOOK_AT(pick) -> was = pick
+				:: else
+				fi
+			};
+			record_late(was, PUB, final)
 		:: else
 		fi
 	fi
@@ -896,7 +905,11 @@ active [PEOPLE] proctype Person() {
 		if
 		:: !STANDS
 		:: STANDS && seen -> d_step { confirm_live(about) }
+#ifdef LOOK_BEFORE_UNLOCK
+		:: STANDS && !seen && NOTHING_CAN_ARRIVE && LOSS_IS_OVER ->
+#else
 		:: STANDS && !seen && landed && LOSS_IS_OVER ->
+#endif
 			if
 			:: d_step { absent(about, SCHEDULED) }
 			:: d_step { absent(about, FAILED) }
@@ -1025,22 +1038,26 @@ active proctype Ward() {
 
 #define AT_REST \
 	(st != CLAIMED && st != SENDING && (st != SCHEDULED || held || dealt == TOKENS || !ANY_RUN(CAN_CLAIM)))
-#define CANNOT_BE_LIVE (st == FAILED || st == MISSED || st == CANCELLED)
+#define WON (st == PUBLISHED || alerted || (restored && (st == UNKNOWN || st == DROPPED)))
+
+/* What the journal says is not on the page: it ended so, or it waits to be sent, and is not said to
+   be possibly live. After a restore it may be wrong until it has looked. */
+#define SAID_NOT_LIVE (!restored && (st == FAILED || st == MISSED || st == CANCELLED || \
+	((st == SCHEDULED || st == CLAIMED) && !ANY(POSSIBLY_LIVE))))
+#define CAN_APPEAR (ANY(IN_FLIGHT) || ANY_RUN(MAY_WRITE))
 
 ltl never_two { [] (copies <= 1) }
 ltl published_is_there { [] (st == PUBLISHED -> copies > 0) }
-ltl ended_is_not_there {
-	[] (CANNOT_BE_LIVE && !restored -> copies == 0 && !ANY(IN_FLIGHT) && !ANY_RUN(MAY_WRITE))
-}
+ltl not_live_is_not_there { [] (SAID_NOT_LIVE -> copies == 0 && !CAN_APPEAR) }
 ltl in_the_table { [] !bad_move }
-ltl published_wins { [] (quiet && told_live -> st == PUBLISHED || alerted || (restored && (st == UNKNOWN || st == DROPPED))) }
+ltl published_wins { [] (quiet && told_live -> WON) }
 ltl comes_to_rest { <> quiet && [] (quiet -> AT_REST) }
 ltl promise {
 	[] (copies <= 1 &&
 	    (st == PUBLISHED -> copies > 0) &&
-	    (CANNOT_BE_LIVE && !restored -> copies == 0 && !ANY(IN_FLIGHT) && !ANY_RUN(MAY_WRITE)) &&
+	    (SAID_NOT_LIVE -> copies == 0 && !CAN_APPEAR) &&
 	    !bad_move &&
-	    (quiet && told_live -> st == PUBLISHED || alerted || (restored && (st == UNKNOWN || st == DROPPED))) &&
+	    (quiet && told_live -> WON) &&
 	    (quiet -> AT_REST))
 }
 

@@ -78,7 +78,7 @@ VARIANTS: Mapping[str, Variant] = {
     "absence_trusted": Variant(_TWO, _sizes(PLATFORM="PAGED", LOOKS=1, TOKENS=2)),
     "lost_ack_then_sends": Variant(_TWO, _sizes(CUTS=1, TOKENS=2)),
     "lost_commits_no_witness": Variant(_TWO, _sizes(RESTORES=1, TOKENS=2)),
-    "cancel_ignores_sending": Variant("ended_is_not_there", _sizes(EDITS=1, TOKENS=2)),
+    "cancel_ignores_sending": Variant("not_live_is_not_there", _sizes(EDITS=1, TOKENS=2)),
     "resend_without_gone": Variant(_TWO, _sizes(WORDS=1, TOKENS=2)),
     "horizon_not_waited": Variant(_TWO, _sizes(WORDS=1, TOKENS=2)),
     "old_look_new_attempt": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=2, PEOPLE=2)),
@@ -91,14 +91,15 @@ VARIANTS: Mapping[str, Variant] = {
     "torn_file_trusted": Variant(_TWO, _sizes(CRASHES=1, TOKENS=2)),
     "drained_is_returned": Variant(_TWO, _sizes(DRAINS=1, WORDS=1)),
     "repeat_hides_doubt": Variant(
-        "ended_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, EDITS=1, TOKENS=2)
+        "not_live_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, EDITS=1, TOKENS=2)
     ),
     "no_id_believed": Variant("published_is_there"),
     "move_outside_table": Variant("in_the_table", _sizes(EDITS=1, TOKENS=2)),
     "nobody_rescues_a_claim": Variant("comes_to_rest", _sizes(CRASHES=1, TOKENS=2)),
+    "look_before_unlock": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=1, TOKENS=2)),
     # Found with this model.
     "newest_repeat_alone": Variant(
-        "ended_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, WORDS=1)
+        "not_live_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, WORDS=1)
     ),
     "lost_send_judged_by_older": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=1, RESTORES=1)),
     "unknown_not_quarantined": Variant(_TWO, _sizes(LOOKS=2, RESTORES=1)),
