@@ -259,6 +259,14 @@ def test_a_deletion_that_is_refused_fails_the_run_with_links(page: Page) -> None
     assert page.texts() == []
 
 
+@pytest.mark.parametrize("behaviour", ["lose-answer", "fail-500"])
+def test_a_deletion_without_an_answer_is_asked_for_again(page: Page, behaviour: str) -> None:
+    page.behave(behaviour, endpoint="delete", times=2)
+    result = page.smoke(count=1)
+    assert (result.exit_code, [gone.how for gone in result.removed]) == (0, [How.DELETED])
+    assert page.texts() == []
+
+
 def test_what_was_deleted_by_hand_is_seen_to_be_gone(page: Page) -> None:
     page.behave("refuse-invalid", endpoint="delete", times=9, error={"code": 200})
     assert page.smoke(count=1).exit_code == 1
@@ -355,25 +363,27 @@ def test_a_bound_post_without_the_mark_is_not_touched(page: Page) -> None:
     assert page.texts() == ["An editor's own"]
 
 
-def test_a_run_killed_in_its_middle_is_cleaned_up(page: Page, tmp_path: Path) -> None:
-    """The rehearsal itself dies with one post live, one doubted and one scheduled."""
-    killed = _killed_run(page, tmp_path, "killing its worker")
-    assert killed == -signal.SIGKILL
-    page.enqueue(
-        "[rehearsal 41-9] test, will be deleted",
-        rehearsal_key("41", 9, page.channel.id, _soon(page, minutes=0)),
-        queue=REHEARSAL,
-    )
-    states = {job.row.state for job in page.jobs()}
-    assert State.PUBLISHED in states
-    assert State.SCHEDULED in states
+@pytest.mark.parametrize(
+    ("line", "states"),
+    [
+        ("Publishing 2", [State.SCHEDULED] * 2),
+        ("killing its worker", [State.PUBLISHED, State.PUBLISHED, State.SCHEDULED]),
+        ("Looking for it", [State.PUBLISHED, State.PUBLISHED, State.SENDING]),
+        ("Taking down", [State.PUBLISHED] * 3),
+    ],
+)
+def test_a_run_killed_in_its_middle_is_cleaned_up(
+    page: Page, line: str, states: list[State]
+) -> None:
+    assert _killed_run(page, line) == -signal.SIGKILL
+    assert [job.row.state for job in page.jobs()] == states
     cleaned = page.clean()
     assert (cleaned.exit_code, cleaned.left) == (0, ())
+    live = [job for job in page.jobs() if job.row.state is State.PUBLISHED]
+    assert len(cleaned.removed) == len(live)
+    assert all(job.removed_at is not None for job in live)
+    assert {job.row.state for job in page.jobs()} <= {State.PUBLISHED, State.CANCELLED}
     assert page.texts() == []
-    assert all(
-        job.removed_at is not None or job.row.state in (State.CANCELLED, State.FAILED)
-        for job in page.jobs()
-    )
     assert page.clean() == CleanResult((), ())
     assert page.broken() == []
 
@@ -422,8 +432,14 @@ def test_a_second_copy_on_the_page_is_a_broken_promise(page: Page) -> None:
     (fault,) = result.faults
     assert fault.startswith("[rehearsal 41-1] is on the page 2 times: http")
     assert any(line.startswith("Broken: ") for line in shown(result))
-    # Which of the two is ours the journal knows; the other is not touched.
+    # Which of the two is ours the journal knows; the other is not touched, and named.
     assert page.texts() == ["[rehearsal 41-1] test, will be deleted"]
+    (left,) = result.left
+    assert "a copy of it is there" in left.why
+    (copy,) = page.sandbox.control.posts(page.id)
+    assert left.where.endswith(copy["id"].rpartition("_")[2])
+    page.sandbox.control.take_down(copy["id"])
+    assert page.clean().exit_code == 0
 
 
 def test_processes_have_the_settings_they_were_given(settings: Settings) -> None:
@@ -442,6 +458,13 @@ def test_processes_have_the_settings_they_were_given(settings: Settings) -> None
     assert (theirs["queues"], theirs["metrics_port"]) == (["a", "b"], None)
     assert theirs["allowed_networks"] == ["127.0.0.0/8"]
     assert variables["PUBLISHER_DATABASE_URL"] == settings.database_url.get_secret_value()  # type: ignore[union-attr]
+
+
+def test_the_worker_that_is_to_die_ends_with_its_rehearsal(page: Page) -> None:
+    with processes.victim(page.settings) as worker:
+        assert worker.popen.stdin is not None
+        worker.popen.stdin.close()
+        assert worker.popen.wait(40) == 0, worker.said()
 
 
 def page_clean(page: Page) -> CleanResult:
@@ -493,25 +516,19 @@ def _lie(page: Page, remote_id: str) -> None:
         )
 
 
-def _killed_run(page: Page, tmp_path: Path, at: str) -> int:
-    """Run a smoke as a process of its own and kill it when it says ``at``; its exit code."""
+def _killed_run(page: Page, line: str) -> int:
+    """Run a smoke as a process that is killed when it says ``line``; its exit code."""
     code = f"""
-import os, signal, time
+import os, signal
 from publisher import config
-from publisher.engine.job import State
 from publisher.rehearsal.real import Patience, smoke
 
-def say(line):
-    if {at!r} in line:
-        # The victim is started next; give it the time to be in the middle of its send.
-        import threading
-        def strike():
-            time.sleep(2.0)
-            os.kill(os.getpid(), signal.SIGKILL)
-        threading.Thread(target=strike, daemon=True).start()
+def say(said):
+    if {line!r} in said:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-smoke(config.load(), {page.channel.name!r}, "41", 3, say,
-      patience=Patience(publish=40, settle=40, look=3, pause=0.1))
+patience = Patience(publish=40, settle=40, look=3, pause=0.1)
+smoke(config.load(), {page.channel.name!r}, "41", 3, say, patience=patience)
 """
     process = subprocess.run(
         [sys.executable, "-c", code],
