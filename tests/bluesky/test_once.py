@@ -8,9 +8,19 @@ from dataclasses import replace
 import pytest
 
 from publisher.adapters.bluesky.record import uri_of
+from publisher.engine.adapter import LivePost
 from publisher.engine.content import Post
 from publisher.engine.evidence import Absent, Found, Inconclusive
-from publisher.engine.outcome import Deferred, Proof, Published, Unknown
+from publisher.engine.outcome import (
+    AlreadyGone,
+    CannotWithdraw,
+    Deferred,
+    NotWithdrawn,
+    Proof,
+    Published,
+    Unknown,
+    Withdrawn,
+)
 from tests.bluesky.account import RealAccount
 from tests.bluesky.proxy import Loss
 
@@ -28,6 +38,22 @@ def test_published_and_found(account: RealAccount) -> None:
     evidence = account.look(task)
     assert isinstance(evidence, Found)
     assert evidence.remote_id == outcome.remote_id
+
+
+def test_withdrawn_once_and_gone(account: RealAccount) -> None:
+    task, outcome = account.send(account.job(Post("Goes again")))
+    assert isinstance(outcome, Published)
+    live = LivePost(outcome.remote_id, task.content)
+    assert account.adapter.withdraw(account.channel, live) == Withdrawn()
+    assert account.texts() == []
+    commit = account.pds.commit(account.did)
+    assert account.adapter.withdraw(account.channel, live) == AlreadyGone()
+    assert account.pds.commit(account.did) == commit
+    assert not isinstance(account.look(task), Found)
+    elsewhere = LivePost(uri_of("did:plc:somebodyelse", "3kabc"), task.content)
+    refused = account.adapter.withdraw(account.channel, elsewhere)
+    assert isinstance(refused, CannotWithdraw)
+    assert refused.reason is NotWithdrawn.REFUSED
 
 
 def test_the_same_job_replayed_three_times_is_one_record(account: RealAccount) -> None:

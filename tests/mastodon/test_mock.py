@@ -8,9 +8,19 @@ from datetime import UTC, datetime
 import pytest
 
 from publisher.adapters.mastodon.servers import Server, ServerKind
+from publisher.engine.adapter import LivePost
 from publisher.engine.content import Post
 from publisher.engine.evidence import Found, Inconclusive
-from publisher.engine.outcome import Deferred, Proof, Published, Rejected, Unauthorized, Unknown
+from publisher.engine.outcome import (
+    AlreadyGone,
+    Deferred,
+    Proof,
+    Published,
+    Rejected,
+    Unauthorized,
+    Unknown,
+    Withdrawn,
+)
 from tests.adapters.conformance import CORPUS
 from tests.adapters.stand import photo_post, text_post
 from tests.bluesky.proxy import Loss
@@ -33,6 +43,18 @@ def test_published_and_found(account: MockAccount) -> None:
     evidence = account.look(task, began_at)
     assert isinstance(evidence, Found)
     assert evidence.remote_id == outcome.remote_id
+
+
+def test_withdrawn_once_and_gone(account: MockAccount) -> None:
+    began_at = now()
+    task, ready = account.prepare(text_post("Goes again"))
+    outcome = account.publish(task, ready)
+    assert isinstance(outcome, Published)
+    live = LivePost(outcome.remote_id, task.content)
+    assert account.adapter.withdraw(account.channel, live) == Withdrawn()
+    assert account.texts() == []
+    assert account.adapter.withdraw(account.channel, live) == AlreadyGone()
+    assert not isinstance(account.look(task, began_at), Found)
 
 
 @pytest.mark.parametrize("name", CORPUS)

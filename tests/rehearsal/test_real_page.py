@@ -227,6 +227,11 @@ def test_telegram_needs_a_persons_eyes(connect: Callable[[str], Page]) -> None:
     assert "publisher unknowns show" in left.then
     assert page.texts() == ["[rehearsal 41-3] test, will be deleted"]
     assert asked[0] == (Question.IS_IT_THERE, "[rehearsal 41-3]")
+    # It stands among the doubts; whoever waits for the editors' posts does not wait for it.
+    with page.database.engine.begin() as conn:
+        assert [row.id for row in queries.doubt_rows(conn)] == [left.job_id]
+        assert queries.due_counts(conn).by_state == {}
+        assert queries.due_counts(conn, only=[left.job_id]).unknown == 1
 
     # A person who sees it says so, deletes it there, and says that too.
     def somebody(question: Question, _mark: str, _where: str) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, DateTime, func, select
 
-from publisher.engine.job import JobId, State
+from publisher.engine.job import REHEARSAL, JobId, State
 from publisher.engine.schema import jobs
 
 _UNSETTLED = frozenset({State.SCHEDULED, State.CLAIMED, State.SENDING})
@@ -50,7 +50,10 @@ class DueCounts:
 
 
 def due_counts(conn: Connection, *, only: Collection[JobId] | None = None) -> DueCounts:
-    """Count the jobs whose due time has come, by the database's clock; ``only``: among these."""
+    """Count the jobs whose due time has come, by the database's clock; ``only``: among these.
+
+    Without ``only`` a rehearsal's are left out: no editor waits for them.
+    """
     query = (
         select(
             jobs.c.state,
@@ -61,7 +64,9 @@ def due_counts(conn: Connection, *, only: Collection[JobId] | None = None) -> Du
         .where(jobs.c.due_at <= func.clock_timestamp())
         .group_by(jobs.c.state)
     )
-    if only is not None:
+    if only is None:
+        query = query.where(jobs.c.queue != REHEARSAL)
+    else:
         query = query.where(jobs.c.id.in_(only))
     by_state: Counter[State] = Counter()
     held = retrying = 0
