@@ -16,7 +16,7 @@ import structlog
 import typer
 from pydantic import SecretStr
 
-from publisher.cli import screen
+from publisher.cli import rehearse_page, screen
 from publisher.rehearsal import conduct, isolation, replaying
 from publisher.rehearsal.conduct import RESTORED, Wanted
 from publisher.rehearsal.errors import SetUpError
@@ -218,14 +218,33 @@ def replay(
         raise typer.Exit(1)
 
 
+app.command(
+    name="smoke", help=_("A few marked posts on a real page that allows it, then taken down again.")
+)(rehearse_page.smoke)
+
+
 @app.command(help=_("Remove what rehearsals left behind that were killed."))
-def clean(*, database_url: DatabaseUrl = None, direct_url: DirectUrl = None) -> None:
-    """Databases on a server that was given; exit 0 when nothing is left."""
+def clean(
+    channel: Annotated[
+        str | None,
+        typer.Argument(help=_("A page's name or id; all pages, unless given."), show_default=False),
+    ] = None,
+    *,
+    database_url: DatabaseUrl = None,
+    direct_url: DirectUrl = None,
+    json: Json = False,
+) -> None:
+    """Exit 1 when something stays. With ``--database-url``, databases on that server instead."""
     if database_url is None:
-        raise SetUpError(_("Say where to look: --database-url URL."))
-    names = left_behind(
-        SecretStr(database_url), None if direct_url is None else SecretStr(direct_url)
-    )
+        rehearse_page.clean(channel, json=json)
+        return
+    if channel is not None:
+        raise SetUpError(_("Give a page, or --database-url; not both."))
+    direct = None if direct_url is None else SecretStr(direct_url)
+    names = left_behind(SecretStr(database_url), direct)
+    if json:
+        screen.emit([{"dropped": names}])
+        return
     screen.say(*(_("Dropped {name}").format(name=name) for name in names))
     if not names:
         screen.say(_("Nothing was left there."))

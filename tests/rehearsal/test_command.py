@@ -91,7 +91,7 @@ def test_isolation_keeps_what_says_how_to_reach_a_server(monkeypatch: pytest.Mon
         (("replay", "1", "--scenario", "nothing"), "There is no scenario nothing"),
         (("random", "--seeds", "1", "--variant", "none"), "There is no broken variant 'none'"),
         (("edits", "--direct-url", "postgresql://x/y"), "go with --database-url"),
-        (("clean",), "Say where to look"),
+        (("clean", "Page A", "--database-url", "postgresql://x/y"), "not both"),
         (("edits", "--seeds", "1", "--database-url", "postgresql://x@127.0.0.1:1/y"), "let us in"),
         (("edits", "--seeds", "1", "--database-url", "mysql://x/y"), "--database-url is no"),
     ],
