@@ -20,7 +20,6 @@ from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
 from publisher.engine import ledger
-from publisher.engine.audit.run import audit
 from publisher.engine.content import Post
 from publisher.engine.job import NewJob
 from publisher.rehearsal.restores import verdict as judging
@@ -35,6 +34,7 @@ from publisher.rehearsal.restores.verdict import Approved
 from publisher.rehearsal.stage import recorder
 from publisher.rehearsal.stage.ground import ALERTED, Ground
 from publisher.rehearsal.stage.receiver import SECRET
+from publisher.rehearsal.verdict import questions
 from publisher.sandbox import log as sandbox_log
 from publisher.vault import Vault
 
@@ -327,20 +327,9 @@ class Run:
         if not self.plan.is_clone:
             moves = [m for m in self.ground.sql(recorder.MOVES) if m["was"] is not None]
             self.result.moves.update((m["was"], m["became"]) for m in moves)
-        with (
-            Database.open(
-                Settings(**self.staff.settings()), Role.ENGINE, application_name="audit"
-            ) as db,
-            db.connect_driver() as conn,
-        ):
-            report = audit(conn, full=True, alerted=True)
         # Sends of posts that are gone with the journal: told, and for people to look at.
-        self.result.verdict.audits += [
-            f"{one.invariant.id} {one.total}: {one.rows[0]}"
-            for one in report.broken
-            if one.invariant.id != _ORPHANS
-        ]
-        self.result.verdict.audits += [f"not asked: {what} {why}" for what, why in report.unasked]
+        settings = Settings(**self.staff.settings())
+        self.result.verdict.audits += questions.ask(settings, alerted=True, but={_ORPHANS})
 
     # What there is to see
 

@@ -143,7 +143,8 @@ class Ground:
         )
         self.sql(
             "UPDATE gates SET not_before = NULL, blocked_reason = NULL, blocked_at = NULL,"
-            " blocked_detail = NULL, paused_at = NULL WHERE channel_id IN (SELECT channel_id"
+            " blocked_detail = NULL, paused_at = NULL, paused_by = NULL"
+            " WHERE channel_id IN (SELECT channel_id"
             " FROM gates WHERE not_before IS NOT NULL OR blocked_at IS NOT NULL"
             " OR paused_at IS NOT NULL FOR UPDATE SKIP LOCKED)"
         )
@@ -151,8 +152,8 @@ class Ground:
     def release_reserve(self, count: int) -> int:
         """Let so many more jobs be due; returns how many are left."""
         self.sql(
-            "UPDATE jobs SET run_at = clock_timestamp() WHERE id IN (SELECT id FROM jobs"
-            f" WHERE state = 'scheduled' AND run_at > {_LATER}"
+            "UPDATE jobs SET run_at = clock_timestamp(), due_at = clock_timestamp()"
+            f" WHERE id IN (SELECT id FROM jobs WHERE state = 'scheduled' AND run_at > {_LATER}"
             " ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)",
             count,
         )

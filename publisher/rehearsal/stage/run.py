@@ -29,6 +29,7 @@ from publisher.rehearsal.stage.ground import Ground, Row
 from publisher.rehearsal.stage.lane import Lane
 from publisher.rehearsal.stage.staff import Staff
 from publisher.rehearsal.stage.stories import Story
+from publisher.rehearsal.verdict import questions
 from publisher.rehearsal.verdict import verdict as judging
 from publisher.rehearsal.verdict.verdict import Verdict, Witnessed
 from publisher.sandbox import log as sandbox_log
@@ -279,6 +280,10 @@ class Run:
         result.races = self.staff.races
         if self.keeps_journal:
             result.journal = journal | {"moves": moves}
+        if not self.schedule.variant:
+            settings = Settings(**self.staff.settings(direct=True))
+            told = bool(self.schedule.reconcilers)
+            result.verdict.audits += questions.ask(settings, alerted=told)
         changed = receiver.changed(path)
         result.verdict.audits += [f"an event came with another body: {event}" for event in changed]
         pages = {one.page for one in self.ground.approved}
