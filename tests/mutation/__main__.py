@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -18,11 +19,13 @@ ASKED = ROOT / ".publisher-mutation" / "asked.json"
 """Which tests run which SQL, and in what time: written by ``--record``, and only a help."""
 
 FAR_SECONDS = 60.0
-"""How long the tests of other modules are asked about one mutant at most."""
+"""How long the tests of other modules are asked about one mutant at most, by the record."""
 
 
 def main() -> int:
     """Do as the command line says; 1 where a survivor is neither killed nor argued."""
+    for ends in (signal.SIGINT, signal.SIGTERM):  # also where a shell has them ignored
+        signal.signal(ends, signal.default_int_handler)
     asked = _arguments()
     found = _chosen(mutants(), asked.only)
     if asked.list:
@@ -35,7 +38,7 @@ def main() -> int:
         if asked.record:
             return _record(lane)
         found = _chosen(mutants(lane.tree), asked.only)
-        _try(lane, found, minutes=asked.budget, again=asked.again)
+        _try(lane, found, asked)
     if asked.only is None:
         book.tidy(found)
     return _report(found)
@@ -48,6 +51,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which mutants there are")
     parser.add_argument("--report", action="store_true", help="say how the source stands")
     parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument(
+        "--far",
+        type=float,
+        default=FAR_SECONDS,
+        metavar="SECONDS",
+        help="how long far tests are asked about a survivor",
+    )
     parser.add_argument("--record", action="store_true", help="learn which tests run which SQL")
     return parser.parse_args()
 
@@ -82,13 +92,13 @@ def _record(lane: Lane) -> int:
     return 0
 
 
-def _try(lane: Lane, found: Sequence[Mutant], *, minutes: float | None, again: bool) -> None:
+def _try(lane: Lane, found: Sequence[Mutant], given: argparse.Namespace) -> None:
     lines = book.read()
-    until = time.monotonic() + 60 * minutes if minutes else None
+    until = time.monotonic() + 60 * given.budget if given.budget else None
     waiting = [
         mutant
         for mutant in found
-        if mutant.key not in lines or (again and lines[mutant.key].result not in book.NOTICED)
+        if mutant.key not in lines or (given.again and lines[mutant.key].result not in book.NOTICED)
     ]
     asked: dict[str, Any] = json.loads(ASKED.read_text()) if ASKED.exists() else {}
     sound: set[str] = set()
@@ -97,7 +107,7 @@ def _try(lane: Lane, found: Sequence[Mutant], *, minutes: float | None, again: b
             _say(f"{len(waiting) - number + 1} are left; the time is up")
             return
         try:
-            result = lane.try_mutant(mutant, _stages(mutant, asked, lane.tree))
+            result = lane.try_mutant(mutant, _stages(mutant, asked, lane.tree, given.far))
             _check(lane, result, sound)
         except Broken as error:
             _say(f"{number}/{len(waiting)} says nothing  {mutant.id}\n{error}")
@@ -122,20 +132,24 @@ def _check(lane: Lane, result: Result, sound: set[str]) -> None:
     sound.add(file)
 
 
-def _stages(mutant: Mutant, asked: dict[str, Any], tree: Path) -> list[list[str]]:
+def _stages(
+    mutant: Mutant, asked: dict[str, Any], tree: Path, far_seconds: float
+) -> list[list[str]]:
     """What to ask, quick and near tests first."""
     first, wider = mutant.tests()
     first = tuple(each for each in first if (tree / each.split("::")[0]).exists())
     ran = {test: row["seconds"] for test, row in asked.items() if mutant.literal in row["pieces"]}
-    if mutant.literal is None or mutant.is_of_the_schema or not ran:
+    if mutant.literal is None or mutant.is_of_the_schema or not asked:
         return [list(each) for each in (first, wider) if each]
+    if not ran:  # nothing runs it, so nothing can notice
+        return [list(first)]
     near = [test for test in ran if test.split("::")[0] in first]
     far = [test for test in ran if test.split("::")[0] not in first]
     files: dict[str, float] = {}
     for test in far:
         files[test.split("::")[0]] = min(files.get(test.split("::")[0], 1e9), ran[test])
     # A guard that only an hour's tests would miss has no test of its own.
-    far = _within(FAR_SECONDS, sorted(far, key=ran.__getitem__), ran)
+    far = _within(far_seconds, sorted(far, key=ran.__getitem__), ran)
     far.sort(key=lambda test: (files[test.split("::")[0]], test.split("::")[0], ran[test]))
     near.sort(key=lambda test: (test.split("::")[0], ran[test]))
     return [each for each in (near, far) if each]

@@ -67,7 +67,7 @@ WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("migrations/", (f"{_LEDGER}", "tests/engine/test_orphans.py", "tests/engine/test_journal.py",
                      "tests/engine/test_rescue.py", "tests/engine/test_alerts.py",
                      "tests/reconciler/test_verdicts.py", "tests/reconciler/test_repeats.py",
-                     "tests/reconciler/test_quarantine.py", "tests/db/test_migrate.py")),
+                     "tests/reconciler/test_quarantine.py")),
     ("publisher/engine/transitions.py", ("tests/engine/test_transitions.py",)),
     ("publisher/engine/", ("tests/engine", "tests/reconciler")),
     ("publisher/transport/", ("tests/transport", "tests/adapters/test_facebook_pages_lies.py")),

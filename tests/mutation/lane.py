@@ -20,10 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.mutation import swap
 from tests.mutation.catalogue import ROOT, Mutant
 from tests.mutation.warm import INVALID
 from tests.postgres import Postgres, running
 
+HELD = ("tests/engine", "tests/reconciler")
+"""Tests that a process has loaded, with all that they import."""
+_FIRST = "tests/engine/ledger/test_begin.py"
 _FRESH = "template_mutant"
 _READY = "template_lane"
 _NOT_PREPARED = re.compile(
@@ -43,6 +47,7 @@ class Ran:
     failed: tuple[dict[str, str], ...]
     ran: dict[str, Any]
     seconds: float
+    cpu: float
     said: str
 
 
@@ -56,12 +61,19 @@ class Result:
 
 
 class Lane:
-    """One copy, one server, one process that forks."""
+    """One copy, one server, one process that forks, and one more that holds the product."""
 
-    def __init__(self, tree: Path, host: Path | None, forks: subprocess.Popen[str]) -> None:
+    def __init__(
+        self,
+        tree: Path,
+        host: Path | None,
+        forks: subprocess.Popen[str],
+        loaded: subprocess.Popen[str] | None,
+    ) -> None:
         self.tree = tree
         self._host = host
         self._forks = forks
+        self._loaded = loaded
 
     @classmethod
     @contextmanager
@@ -75,7 +87,11 @@ class Lane:
             host = stack.enter_context(running("embedded")).host if needs_server else None
             (folder / "tmp").mkdir()
             forks = stack.enter_context(_forks(tree, folder / "tmp"))
-            yield cls(tree, host, forks)
+            loaded = None
+            if host is not None:
+                given = {"MUTATION_SERVER": str(host), "MUTATION_TEMPLATE": _READY}
+                loaded = stack.enter_context(_forks(tree, folder / "tmp", _FIRST, *HELD, **given))
+            yield cls(tree, host, forks, loaded)
 
     def run(
         self,
@@ -84,9 +100,15 @@ class Lane:
         template: str = _READY,
         seconds: float = 300.0,
         to_the_end: bool = False,
+        statements: Sequence[str] | None = None,
+        module: str = "",
         **env: str,
     ) -> Ran:
-        """Run these tests until one fails, or all of them."""
+        """Run these tests until one fails, or all of them.
+
+        With ``statements``, also with none: where the product is loaded already, after executing
+        them in its ``module``.
+        """
         temporary = self.tree.parent / "tmp"
         told, out = temporary / "told.json", temporary / "out.txt"
         told.unlink(missing_ok=True)
@@ -94,32 +116,49 @@ class Lane:
         if self._host is not None:
             settings |= {"MUTATION_SERVER": str(self._host), "MUTATION_TEMPLATE": template}
         args = ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "tests.mutation.warm"]
-        args += ["-W", "ignore:Module already imported", "-o", "timeout=60"]
-        args += [f"--basetemp={temporary}/base", *([] if to_the_end else ["-x"]), *tests]
+        args += [
+            "-o",
+            "timeout=60",
+            f"--basetemp={temporary}/base",
+            *([] if to_the_end else ["-x"]),
+            *tests,
+        ]
         order = {"args": args, "env": settings, "out": str(out), "seconds": seconds}
-        assert self._forks.stdin is not None
-        assert self._forks.stdout is not None
+        forks = self._forks
+        if statements is not None and self._loaded is not None:
+            order |= {"statements": list(statements), "module": module}
+            forks = self._loaded
+        assert forks.stdin is not None
+        assert forks.stdout is not None
         began = time.monotonic()
-        self._forks.stdin.write(json.dumps(order) + "\n")
-        self._forks.stdin.flush()
-        code = json.loads(self._forks.stdout.readline())["code"]
+        forks.stdin.write(json.dumps(order) + "\n")
+        forks.stdin.flush()
+        answer = json.loads(forks.stdout.readline())
+        code: int | None = answer["code"]
         took = round(time.monotonic() - began, 1)
         what: dict[str, Any] = {"failed": [], "ran": {}}
         with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
             what = json.loads(told.read_text())
         said = out.read_text(errors="replace") if out.exists() else ""
-        return Ran(code, tuple(what["failed"]), what["ran"], took, said)
+        return Ran(code, tuple(what["failed"]), what["ran"], took, answer["cpu"], said)
 
     def try_mutant(self, mutant: Mutant, stages: Sequence[Sequence[str]]) -> Result:
         """Ask one set of tests after the other about the mutant, until one notices."""
         path = self.tree / mutant.path
         before, stat = path.read_bytes(), path.stat()
         template = _FRESH if mutant.is_of_the_schema else _READY
+        module = mutant.path.removesuffix(".py").replace("/", ".")
+        texts: list[str] | None = []  # a migration is read when the database is made
+        if not mutant.is_of_the_schema:
+            texts = swap.statements(before, mutant.applied(before)) if mutant.literal else None
+            if texts and swap.is_imported(self.tree, module, texts):
+                texts = None
         seconds = 0.0
         try:
             path.write_bytes(mutant.applied(before))
             for tests in stages:
-                ran = self.run(tests, template=template)
+                known = texts if all(each.startswith(HELD) for each in tests) else None
+                ran = self.run(tests, template=template, statements=known, module=module)
                 seconds += ran.seconds
                 result = _judged(ran)
                 if result != "survived":
@@ -174,18 +213,22 @@ def copy_of(root: Path, tree: Path) -> None:
         shutil.copytree(root / ours, tree / ours, dirs_exist_ok=True, ignore=_IGNORED)
     else:  # a tree that a test has made
         shutil.copytree(root, tree, dirs_exist_ok=True, ignore=_IGNORED)
-    subprocess.run(
-        [sys.executable, "-m", "compileall", "-q", "publisher", "reconciler"],
-        cwd=tree, check=False, capture_output=True,
-    )  # fmt: skip
+    # Compiled once, tests as well, as pytest rewrites them: the runs write nothing beside them.
+    for command in (["compileall", "-q", "publisher", "reconciler"], _COLLECT):
+        given = {**os.environ, "PYTHONPATH": str(tree), "PUBLISHER_TEST_POSTGRES": "embedded"}
+        given.pop("PYTHONDONTWRITEBYTECODE", None)
+        subprocess.run(
+            [sys.executable, "-m", *command], cwd=tree, env=given, check=False, capture_output=True
+        )
 
 
+_COLLECT = ["pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
 _AT_IMPORT = "ImportError while loading conftest"
 _IGNORED = shutil.ignore_patterns("__pycache__", ".venv", ".git")
 
 
 @contextmanager
-def _forks(tree: Path, temporary: Path) -> Iterator[subprocess.Popen[str]]:
+def _forks(tree: Path, temporary: Path, *held: str, **more: str) -> Iterator[subprocess.Popen[str]]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PUBLISHER_")}
     env = {
         **own,
@@ -193,9 +236,10 @@ def _forks(tree: Path, temporary: Path) -> Iterator[subprocess.Popen[str]]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PUBLISHER_TEST_POSTGRES": "embedded",
         "TMPDIR": str(temporary),
+        **more,
     }
     process = subprocess.Popen(
-        [sys.executable, tree / "tests/mutation/forks.py"],
+        [sys.executable, tree / "tests/mutation/forks.py", *held],
         cwd=tree, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -27,39 +28,49 @@ _ran: dict[str, dict[str, Any]] = {}
 _now: set[str] = set()
 
 
-def pytest_configure() -> None:
-    """Hand out the server that runs, before any fixture asks for one."""
-    if "MUTATION_SERVER" in os.environ:
-        _use_the_server()
-    if "MUTATION_PIECES" in os.environ:
-        _listen(json.loads(Path(os.environ["MUTATION_PIECES"]).read_text()))
-
-
 def _use_the_server() -> None:
+    """Hand out the server that runs. As this is imported: a conftest is before any hook."""
     from tests import postgres  # noqa: PLC0415 - of the tree that the run is made in
-
-    folder = Path(os.environ["MUTATION_SERVER"])
-    template = os.environ["MUTATION_TEMPLATE"]
-    server = postgres.Postgres("embedded", folder)
 
     @contextmanager
     def running(name: str) -> Iterator[postgres.Postgres]:
         del name
-        yield server
+        yield _server(postgres)
 
-    postgres.TEMPLATE = template
     postgres.running = running
-    with server.superuser() as conn:
-        there = conn.execute("SELECT FROM pg_database WHERE datname = %s", [template]).rowcount
-    if there:
-        server._has_template = True
-        return
+
+
+if "MUTATION_SERVER" in os.environ:
+    _use_the_server()
+
+
+def pytest_configure() -> None:
+    """Make the template where it is missing; listen, where that is asked for."""
+    if "MUTATION_SERVER" in os.environ:
+        _make_the_template()
+    if "MUTATION_PIECES" in os.environ:
+        _listen(json.loads(Path(os.environ["MUTATION_PIECES"]).read_text()))
+
+
+def _make_the_template() -> None:
+    from tests import postgres  # noqa: PLC0415 - as above
+
+    postgres.TEMPLATE = os.environ["MUTATION_TEMPLATE"]
     try:
-        server._ensure_template()
+        _server(postgres)._ensure_template()
     except Exception as error:  # noqa: BLE001 - whatever it is, the schema cannot be made
         _failed.append({"test": "the migrations", "why": f"{type(error).__name__}: {error}"})
         _tell()
         pytest.exit("the database cannot be made", returncode=INVALID)
+
+
+def _server(postgres: ModuleType) -> Any:  # noqa: ANN401 - of that module
+    """The server that runs; it knows whether it has the template."""
+    server = postgres.Postgres("embedded", Path(os.environ["MUTATION_SERVER"]))
+    with server.superuser() as conn:
+        query = "SELECT FROM pg_database WHERE datname = %s"
+        server._has_template = conn.execute(query, [postgres.TEMPLATE]).rowcount > 0
+    return server
 
 
 def _listen(pieces: dict[str, str]) -> None:
