@@ -26,7 +26,7 @@ from publisher.rehearsal.scenarios import ALONE, SCENARIOS
 from publisher.rehearsal.stage.crew import LANES, each
 from publisher.rehearsal.stage.lane import Serve
 from publisher.rehearsal.stage.own_server import OwnServer
-from publisher.rehearsal.stage.run import Result
+from publisher.rehearsal.stage.result import Result
 from publisher.rehearsal.verdict import checklist, doubts
 from publisher.words import N_, _
 
@@ -234,6 +234,7 @@ class Conductor:
             plans, lanes=lanes, programs=self._wanted.programs, goes_on=self._goes_on
         ):
             self._restored.add(result)
+            self.report.server = self.report.server or result.server
             if result.broken:
                 broken += 1
                 self.report.failures.append(_restore_failure(result))
@@ -277,6 +278,8 @@ class Conductor:
             report.reached = reached.reached(
                 self._all(), self._drawn, is_whole=self._wanted.is_whole
             )
+        if self._restored.plans:
+            report.reached.append(reached.losses(self._restored.ways, self._restored.plans))
         parts = cumulative.read(self._wanted.ledger)
         report.bound = Bound(
             sum(part.schedules for part in parts),

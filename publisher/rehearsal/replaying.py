@@ -14,7 +14,7 @@ from publisher.rehearsal.restores.plan import planned
 from publisher.rehearsal.scenarios import SCENARIOS
 from publisher.rehearsal.stage.crew import each
 from publisher.rehearsal.stage.lane import Serve
-from publisher.rehearsal.stage.run import Result
+from publisher.rehearsal.stage.result import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from publisher.rehearsal.plan import variants
 from publisher.rehearsal.stage.crew import each
-from publisher.rehearsal.stage.run import Result
+from publisher.rehearsal.stage.result import Result
 
 
 def prove(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from publisher.engine.transitions import trigger_pairs
@@ -11,6 +11,7 @@ from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POI
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.report.report import Reached
 from publisher.rehearsal.report.tally import Tally
+from publisher.rehearsal.restores.plan import WAYS
 from publisher.words import N_
 
 IN_THE_TABLE: Final = {"published": "live in the journal", "unknown": "in doubt"}
@@ -55,6 +56,12 @@ def reached(tally: Tally, drawn: Sequence[Schedule], *, is_whole: bool) -> list[
         _of(MOVES, moves, {_move(pair) for pair in tally.moves}),
         Reached(ACTS_OF_PEOPLE, len(acts) - len(lacking), len(acts), lacking),
     ]
+
+
+def losses(ways: Mapping[str, int], plans: int) -> Reached:
+    """Ways in which the journal went back; a round of plans has each once."""
+    wanted: set[str] = {*WAYS} if plans >= len(WAYS) else {*ways}
+    return _of(N_("ways of losing the journal"), wanted, {*ways})
 
 
 def _of(what: str, wanted: set[str], met: set[str], *, optional: bool = False) -> Reached:

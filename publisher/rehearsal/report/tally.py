@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from publisher.rehearsal.cast.settlers import ACTS, ALSO_SAID, MUST_SAY
 from publisher.rehearsal.plan.catalogue import BEHAVIOURS, HITS, OTHER_WAYS, POINTS, Hit
-from publisher.rehearsal.stage.run import Result
+from publisher.rehearsal.stage.result import Result
 from publisher.rehearsal.verdict import checklist
 from publisher.rehearsal.verdict.doubts import Settled
 

@@ -20,6 +20,7 @@ class Result:
     """What the person at the end did."""
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Changes of state since the loss."""
+    server: str = ""
     seconds: float = 0.0
     log: str = ""
 

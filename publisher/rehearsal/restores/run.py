@@ -56,7 +56,7 @@ class Run:
     def __init__(self, site: Site, plan: Plan, ground: Ground, home: Path) -> None:
         self.site, self.plan, self.ground, self.home = site, plan, ground, home
         self.staff = Staff(site, plan, ground, home)
-        self.result = Result(plan, problems=self.staff.problems)
+        self.result = Result(plan, problems=self.staff.problems, server=site.server.version)
         self._accounts = {at["platform"]: at for at in site.new_accounts()}
         self._channels: dict[str, int] = {}
         self._enqueued: dict[str, datetime] = {}

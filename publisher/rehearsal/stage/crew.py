@@ -10,7 +10,8 @@ from queue import Empty, SimpleQueue
 from publisher.rehearsal.plan.schedule import Schedule
 from publisher.rehearsal.stage.lane import Lane, Serve
 from publisher.rehearsal.stage.own_server import OwnServer
-from publisher.rehearsal.stage.run import Result, run
+from publisher.rehearsal.stage.result import Result
+from publisher.rehearsal.stage.run import run
 
 LANES = int(os.environ.get("CRASH_LANES", "0")) or max(2, min(6, 2 * (os.cpu_count() or 1)))
 

@@ -8,10 +8,8 @@ import math
 import selectors
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -25,10 +23,10 @@ from publisher.rehearsal.plan.blows import PEOPLE
 from publisher.rehearsal.plan.catalogue import HOLD_CONNECTIONS, Hit
 from publisher.rehearsal.plan.schedule import OTHERS, Schedule, with_victims
 from publisher.rehearsal.stage import recorder, stories
-from publisher.rehearsal.stage.ground import Ground, Row
+from publisher.rehearsal.stage.ground import Ground
 from publisher.rehearsal.stage.lane import Lane
+from publisher.rehearsal.stage.result import Result
 from publisher.rehearsal.stage.staff import Staff
-from publisher.rehearsal.stage.stories import Story
 from publisher.rehearsal.verdict import questions
 from publisher.rehearsal.verdict import verdict as judging
 from publisher.rehearsal.verdict.verdict import Verdict, Witnessed
@@ -52,38 +50,6 @@ _BROKEN_LINES = frozenset({
 """What a worker never logs, whatever is done to it from outside."""
 _AWAY = ("UnreachableError", "OperationalError", "LoginRefusedError", "InterfaceError")
 """What a child may end with when the database is away just then."""
-
-
-@dataclass
-class Result:
-    """What a schedule came to."""
-
-    seed: int
-    verdict: Verdict
-    problems: list[str] = field(default_factory=list)
-    fired: list[Hit] = field(default_factory=list)
-    behaviours: Counter[str] = field(default_factory=Counter)
-    edits: Counter[str] = field(default_factory=Counter)
-    verdicts: Counter[str] = field(default_factory=Counter)
-    """What people decided about doubts, with ``done`` or ``refused``."""
-    seconds: float = 0.0
-    log: str = ""
-    variant: str | None = None
-    scenario: str = "random"
-    server: str = ""
-    """What it ran on."""
-    races: int = 0
-    moves: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Changes of state that were seen: from which, to which."""
-    stories: list[Story] = field(default_factory=list)
-    """What page and journal say of each post that a rule was broken for."""
-    journal: dict[str, list[Row]] = field(default_factory=dict)
-    """Its rows, where they were asked for (``keeps_journal``)."""
-
-    @property
-    def broken(self) -> list[str]:
-        """Every rule that was broken."""
-        return [*self.verdict.broken, *self.problems]
 
 
 class Run:
