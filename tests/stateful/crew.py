@@ -21,6 +21,7 @@ from psycopg import pq
 from publisher.engine.guard import Guard
 from publisher.engine.job import Token
 from publisher.engine.ledger import DatabaseTrouble
+from publisher.engine.outcome import Outcome, Published
 from publisher.engine.points import Point
 from publisher.engine.registry import Registry
 from publisher.engine.rescue import Rescue
@@ -264,6 +265,14 @@ class Looker:
         self.actor.die()
 
 
+@dataclass(slots=True)
+class Noted:
+    """Tokens of sends that were started, and what was answered to those that are live."""
+
+    started: set[str] = field(default_factory=set)
+    answered: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Crew:
     """Who is at work in one run."""
@@ -279,17 +288,23 @@ class Crew:
 
     @staticmethod
     @contextmanager
-    def stepped(started: Callable[[str], None]) -> Iterator[None]:
-        """Let every worker's hands be actors; ``started`` is told of each start line."""
-        start = Spool.start
+    def stepped(noted: Noted) -> Iterator[None]:
+        """Let every worker's hands be actors; what they write into their files is ``noted``."""
+        start, answer = Spool.start, Spool.answer
 
-        def noted(self: Spool, token: Token) -> None:
+        def started(self: Spool, token: Token) -> None:
             start(self, token)
-            started(token.hex)
+            noted.started.add(token.hex)
+
+        def answered(self: Spool, token: Token, outcome: Outcome) -> None:
+            answer(self, token, outcome)
+            if isinstance(outcome, Published):
+                noted.answered[token.hex] = outcome.remote_id
 
         with ExitStack() as stack:
             patch = mock.patch.object
-            stack.enter_context(patch(Spool, "start", noted))
+            stack.enter_context(patch(Spool, "start", started))
+            stack.enter_context(patch(Spool, "answer", answered))
             stack.enter_context(patch(coordinator, "Hands", SteppedHands))
             stack.enter_context(patch(coordinator, "_calm_collector", lambda: None))
             yield
@@ -303,8 +318,8 @@ class Crew:
         """Hands that have an order, with whose they are."""
         return [(seat, hand) for seat in self.alive for hand in seat.hands]
 
-    def hire(self) -> Seat:
-        """Start a worker, as far as its first wait."""
+    def hire(self, folder: Path | None = None) -> Seat:
+        """Start a worker; on another machine, where its files go to another ``folder``."""
         conns: list[Driver] = []
 
         def connect() -> Driver:
@@ -315,7 +330,7 @@ class Crew:
         worker = Worker(
             connect=connect,
             registry=self.registry,
-            spool_folder=self.folder,
+            spool_folder=folder or self.folder,
             policy=POLICY,
             timing=TIMING,
             concurrency=3,

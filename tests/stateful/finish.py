@@ -50,6 +50,7 @@ def finish(life: Life, desk: Desk) -> None:
     assert not seat.is_alive, "the worker does not end"
     life.check()
     life.judge.check(at_the_end=True)
+    life.judge.heard()
     life.judge.audit(but={"S05", "S07", "S08"} if life.world.restored_at else {"S05"})
 
 

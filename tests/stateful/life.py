@@ -26,7 +26,7 @@ from publisher.engine.registry import Registry
 from tests.engine.ground import Driver, Ground
 from tests.postgres import Postgres
 from tests.stateful.clock import Clock
-from tests.stateful.crew import Crew, Lines, Log
+from tests.stateful.crew import Crew, Lines, Log, Noted
 from tests.stateful.judge import Judge
 from tests.stateful.page import Kind, Page, Request
 from tests.stateful.platform import Scripted, World
@@ -59,8 +59,8 @@ class Stage:
     log: Log
     channels: dict[Kind, int]
     lines: Lines
+    noted: Noted
     did: Counter[str] = field(default_factory=Counter)
-    started: set[str] = field(default_factory=set)
 
     @classmethod
     @contextmanager
@@ -69,10 +69,10 @@ class Stage:
             ground = stack.enter_context(Ground.open(pg))
             ground.app.engine.dispose()
             clock = Clock.install(ground)
-            log, verbs, started = Log(), Verbs(), set[str]()
+            log, verbs, noted = Log(), Verbs(), Noted()
             stack.enter_context(clock.kept_everywhere())
             stack.enter_context(log.kept())
-            stack.enter_context(Crew.stepped(started.add))
+            stack.enter_context(Crew.stepped(noted))
             channels = {kind: _channel(ground, kind) for kind in Kind}
             ground.root.execute("UPDATE publisher.deployment SET created_at = clock_timestamp()")
             ground.root.execute(
@@ -88,7 +88,7 @@ class Stage:
             stack.enter_context(verbs.watched())
             vaults.take(EMPTY)
             lines = Lines(ground.engine.connect_driver)
-            yield cls(ground, clock, verbs, vaults, log, channels, lines, started=started)
+            yield cls(ground, clock, verbs, vaults, log, channels, lines, noted)
             for conn in lines.idle:
                 conn.close()
 
@@ -137,8 +137,10 @@ class Life:
         stage.vaults.put_back(EMPTY)
         stage.verbs.begin()
         stage.log.troubles.clear()
-        stage.started.clear()
-        self.world = World(Page(stage.clock.now), started=stage.started)
+        noted = stage.noted
+        noted.started.clear()
+        noted.answered.clear()
+        self.world = World(Page(stage.clock.now), started=noted.started, answered=noted.answered)
         self.registry = Registry([Scripted(kind, self.world) for kind in Kind])
         self.crew = Crew(stage.lines, self.registry, self.folder)
         self.judge = Judge(stage.ground, self.world)

@@ -27,6 +27,8 @@ class Word(StrEnum):
     TRUTH_LATER = "the truth, and send it in an hour if it is not there"
     LIVE_UNSEEN = "it is live, without a link"
     NOT_LIVE = "it is not live, without looking"
+    NOT_LIVE_LATER = "it is not live, send it in an hour, without looking"
+    NOT_LIVE_GIVE_UP = "it is not live, give it up, without looking"
     ANOTHERS = "it is live, with the link of another post"
     DROP = "drop it"
 
@@ -65,6 +67,8 @@ class Desk:
         is_wrong = {
             Word.LIVE_UNSEEN: not there,
             Word.NOT_LIVE: bool(there),
+            Word.NOT_LIVE_LATER: bool(there),
+            Word.NOT_LIVE_GIVE_UP: bool(there),
             Word.ANOTHERS: True,
         }.get(word, False)
         if is_wrong or life.judge.excuses.unnoticed:
@@ -86,13 +90,15 @@ class Desk:
             there = [post for post in self.life.world.page.posts if post.key != seen.doubt.key]
             if not there:
                 return None
-        if there and word is not Word.NOT_LIVE:
+        if there and (tells_the_truth or word is Word.ANOTHERS):
             return lambda: unknowns.decide_live(
                 engine, registry, seen, there[-1].link, _SIGNED, horizon=HORIZON
             )
         again = {
             Word.TRUTH_GIVE_UP: None,
+            Word.NOT_LIVE_GIVE_UP: None,
             Word.TRUTH_LATER: Again(name, at=now + hour, useful_until=now + 2 * hour),
+            Word.NOT_LIVE_LATER: Again(name, at=now + hour, useful_until=now + 2 * hour),
         }.get(word, Again(name))
         return lambda: unknowns.decide_absent(engine, seen, again, _SIGNED, horizon=HORIZON)
 

@@ -131,6 +131,8 @@ class World:
     """Keys whose page said otherwise than it did."""
     started: set[str] = field(default_factory=set)
     """Tokens whose worker noted that it calls the platform."""
+    answered: dict[str, str] = field(default_factory=dict)
+    """Token → remote id, of answers that their worker noted."""
     looked: set[str] = field(default_factory=set)
     """Keys that were looked for."""
     shown: set[str] = field(default_factory=set)

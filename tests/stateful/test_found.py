@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from publisher.engine.job import State
+from publisher.engine.points import Point
 from reconciler.judge import Patience
 from tests.stateful.finish import finish
 from tests.stateful.life import Life, Stage
@@ -56,4 +57,16 @@ def test_a_run_that_a_backup_lets_hold_a_send_leaves_its_file(life: Life) -> Non
     assert not seat.is_alive
     life.crew.reconcile(Patience()).actor.until()
     assert [row["state"] for row in life.judge.rows()] == [State.PUBLISHED]
+    life.judge.audit()
+
+
+def test_a_worker_that_is_told_to_stop_while_it_claims_gives_the_job_back(life: Life) -> None:
+    """It ended there and then, and the job waited for its lease to run out."""
+    life.write(Kind.LISTED, due_in=0.0, useful_for=86_400.0, photos=0)
+    seat = life.crew.hire()
+    seat.work(str(Point.AFTER_CLAIM))
+    seat.worker.drain()
+    seat.work()
+    assert seat.code == 0
+    assert [row["state"] for row in life.judge.rows()] == [State.SCHEDULED]
     life.judge.audit()

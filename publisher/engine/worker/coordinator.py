@@ -183,6 +183,7 @@ class Worker:
     def _is_over(self) -> bool:
         if not self._draining:
             return False
+        self._release_unsent()
         stock = self._station.stock
         if self._drain_until is None:
             self._drain_until = boottime() + self.timing.drain
@@ -246,8 +247,6 @@ class Worker:
         self._take_reports()
         if self._conn is None and not self._reconnect():
             return False
-        if self._draining:
-            self._release_unsent()
         worked = False
         for move in (
             self._admission.hold,
