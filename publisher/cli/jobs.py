@@ -225,7 +225,6 @@ def as_json(row: JobRow) -> dict[str, object]:
         "id": public_id(row.id),
         "key": row.key,
         "ref": row.ref,
-        "rehearsal": None if (named := rehearsed(row.key)) is None else named[0],
         "kind": row.kind,
         "channel": row.channel,
         "state": str(row.state),

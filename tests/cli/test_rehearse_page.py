@@ -65,9 +65,9 @@ def test_a_run_and_what_it_leaves(terminal: Terminal, page: str, sandbox: Sandbo
     assert "killing its worker" in done.stderr
     assert sandbox.control.texts(page) == []
     listed = terminal.listed("jobs", "list")
-    assert [(job["rehearsal"], job["ref"], job["state"]) for job in listed] == [
-        ("1", None, "published")
-    ] * 2
+    assert [(job["key"].partition("channel")[0], job["ref"], job["state"]) for job in listed] == [
+        (f"rehearsal:1:{n}/", None, "published") for n in (1, 2)
+    ]
     shown = terminal.done("jobs", "list")
     assert "[rehearsal 1]" in shown
     assert "Was live, then deleted" in shown
