@@ -17,6 +17,7 @@
 #define PAGED 2  /* its listing may leave a post out: absence proves nothing */
 #define BLIND 3  /* it shows nothing; a person looks */
 #define KEYED 4  /* as LISTED, and a second post under the same key is the first, for ever */
+#define LAPSING 5 /* its listing may leave a post out, and it knows a key for a while */
 
 #ifndef PLATFORM
 #define PLATFORM LISTED
@@ -52,7 +53,8 @@
 
 #define CAN_LOOK (PLATFORM != BLIND)
 #define IS_WHOLE (PLATFORM == LISTED || PLATFORM == KEYED)
-#define HAS_KEY (PLATFORM == KEYED)
+#define HIDES (PLATFORM == PAGED || PLATFORM == LAPSING)
+#define HAS_KEY (PLATFORM == KEYED || PLATFORM == LAPSING)
 
 /* States of a job. */
 #define SCHEDULED 0
@@ -68,7 +70,7 @@
 
 /* Outcomes of a claim; those from PUB on are of a send. */
 #define RELEASE 1
-#define UNCLEAR 2
+#define UNCLEAR 2 /* what a look showed, or the end of a key: nobody sends */
 #define FOUND 3
 #define PUB 4
 #define SURE_NOT 5 /* no byte was written */
@@ -112,6 +114,7 @@ byte tok;         /* 0: nobody holds it */
 byte num;         /* attempts begun */
 byte since;       /* which doubt this is */
 bool held;        /* in quarantine */
+bool repeating;   /* it may be sent while the platform knows its key, and no longer */
 byte a_num[TOKENS + 1];   /* 0: no such row */
 byte a_out[TOKENS + 1];   /* PUB, DOUBT, or SURE_NOT or REFUSED */
 byte a_proof[TOKENS + 1];
@@ -119,7 +122,7 @@ byte a_how[TOKENS + 1];
 bool ended[RUNS];         /* the run is proved to be over */
 
 #if RESTORES
-bool kept, b_held, b_ended[RUNS];
+bool kept, b_held, b_repeating, b_ended[RUNS];
 byte b_st, b_tok, b_num, b_since;
 byte b_a_num[TOKENS + 1], b_a_out[TOKENS + 1], b_a_proof[TOKENS + 1], b_a_how[TOKENS + 1];
 #endif
@@ -133,6 +136,9 @@ byte dealt;                /* tokens given out: random, so never again after a r
 byte owner[TOKENS + 1];    /* the run that claimed with it */
 byte wire[TOKENS + 1];
 byte copies;               /* on the page */
+bool raced[TOKENS + 1];    /* it was on its way when another was accepted */
+bool key_ends;             /* too late to begin a repeat */
+byte key_over;             /* the platform has forgotten it; the last token dealt by then */
 byte epochs;               /* doubts so far */
 bool link[RUNS] = true;    /* connected, and admitted by the witness */
 bool dead[RUNS];
@@ -184,8 +190,12 @@ hidden byte x, pick, to, was;
 #define TO_LOOK_AT(t) (ROW(t) && a_proof[t] != NOT_SENT && a_proof[t] != REPEAT)
 #define IN_FLIGHT(t) (wire[t] == FLIGHT)
 #define MAY_WRITE(r) (stage[r] == LET || (stage[r] == ORDERED && !revoked[r]))
+#define IS_LET(r) (stage[r] == LET)
+#define KEY_TOO_OLD (repeating && key_ends)
+#define PERMIT_IS_OLD(t) (t <= key_over || (loss_is_old && !ROW(t)))
 #define LOST_MAY_WRITE(r) (stage[r] == LET && !ROW(hand[r]))
 #define LOST_IN_FLIGHT(t) (IN_FLIGHT(t) && !ROW(t))
+#define CAN_APPEAR (ANY(IN_FLIGHT) || ANY_RUN(MAY_WRITE))
 #define CAN_CLAIM(r) (!dead[r] && !stopping[r])
 #define FREE (pend == 0)
 #define TAKES_LATE(s) \
@@ -493,7 +503,7 @@ rest:	{
 	:: atomic { CAN_LOOK && ANY(TO_LOOK_AT) ->
 		if
 		:: copies > 0 -> out = FOUND; goto ending
-		:: copies == 0 || PLATFORM == PAGED
+		:: copies == 0 || HIDES
 		:: out = UNCLEAR; goto ending
 		fi
 	   }
@@ -511,7 +521,12 @@ rest:	{
 #else
 		:: tok != t -> t = 0; goto rest
 		:: tok == t && REFUSED_BY_INDEX -> out = UNCLEAR; goto ending
+#ifndef KEY_MAY_BE_OVER
+		:: tok == t && !REFUSED_BY_INDEX && KEY_TOO_OLD -> out = UNCLEAR; goto ending
+		:: tok == t && !REFUSED_BY_INDEX && !KEY_TOO_OLD -> pend = t
+#else
 		:: tok == t && !REFUSED_BY_INDEX -> pend = t
+#endif
 #endif
 		fi;
 #ifdef SEND_BEFORE_BEGIN
@@ -603,7 +618,7 @@ leave:
 /* A hand: start line, permit, the one irreversible write, answer line. */
 proctype Hand(byte me) {
 	do
-	:: atomic { stage[me] == ORDERED && !revoked[me] && !(loss_is_old && !ROW(hand[me])) ->
+	:: atomic { stage[me] == ORDERED && !revoked[me] && !PERMIT_IS_OLD(hand[me]) ->
 		started[hand[me]] = true; stage[me] = LET }
 	:: atomic { stage[me] == ORDERED -> /* too late, revoked, or nobody answers the door */
 		started[hand[me]] = true; answered[hand[me]] = SURE_NOT;
@@ -649,9 +664,16 @@ inline reply(t, what) {
 
 inline accept(t) {
 	if
-	:: HAS_KEY && copies > 0
+	:: HAS_KEY && key_over == 0 && copies > 0 && !raced[t]
 	:: else -> copies++
-	fi
+	fi;
+#if PLATFORM == LAPSING
+	/* It looks for the key, then stores: two at once do not see each other. */
+	for (x : 1 .. TOKENS) {
+		raced[x] = wire[x] == FLIGHT && x != t
+	};
+	x = 0
+#endif
 }
 
 active proctype Platform() {
@@ -844,6 +866,7 @@ inline prove(about, proof) {
 
 inline absent(about, state) {
 	prove(about, ABSENT);
+	repeating = false;
 	loss_is_old = loss_is_old || (restored && !went_back);
 	move(state)
 }
@@ -856,6 +879,13 @@ inline confirm_live(about) {
 	move(PUBLISHED)
 }
 
+/* A key that is kept for ever is safe at any time; another needs R4 and the horizon as well. */
+#ifdef REPEAT_AT_ANY_TIME
+#define MAY_REPEAT HAS_KEY
+#else
+#define MAY_REPEAT (PLATFORM == KEYED || (PLATFORM == LAPSING && landed && LOSS_IS_OVER && !key_ends))
+#endif
+
 active proctype Reconciler() {
 	byte about, latest, which;
 	bool seen, landed;
@@ -866,15 +896,15 @@ active proctype Reconciler() {
 		         landed = NOTHING_CAN_ARRIVE };
 		if
 		:: copies > 0 -> seen = true
-		:: copies == 0 || PLATFORM == PAGED -> seen = false
+		:: copies == 0 || HIDES -> seen = false
 		fi;
 	   }
 	   atomic { FREE ->
 		if
 		:: !STANDS || about == 0 /* decided meanwhile, or for a person */
 		:: STANDS && about != 0 && seen -> d_step { confirm_live(about) }
-		:: STANDS && about != 0 && !seen && HAS_KEY && a_proof[about] != REPEAT ->
-			d_step { prove(about, REPEAT); move(SCHEDULED) }
+		:: STANDS && about != 0 && !seen && MAY_REPEAT && a_proof[about] != REPEAT ->
+			d_step { prove(about, REPEAT); repeating = (PLATFORM == LAPSING); move(SCHEDULED) }
 #ifdef ABSENCE_TRUSTED
 		:: STANDS && about != 0 && !seen && landed ->
 #else
@@ -971,7 +1001,7 @@ inline crash(r) {
 #if RESTORES
 inline keep() {
 	kept = true;
-	b_st = st; b_tok = tok; b_num = num; b_since = since; b_held = held;
+	b_st = st; b_tok = tok; b_num = num; b_since = since; b_held = held; b_repeating = repeating;
 	for (x : 1 .. TOKENS) {
 		b_a_num[x] = a_num[x]; b_a_out[x] = a_out[x]; b_a_proof[x] = a_proof[x]; b_a_how[x] = a_how[x]
 	}
@@ -982,13 +1012,13 @@ inline keep() {
 inline put_back() {
 	restored = true; went_back = true; kept = false; told_live = false;
 	pend = 0; orphaned = false;
-	st = b_st; tok = b_tok; num = b_num; since = b_since; held = b_held;
+	st = b_st; tok = b_tok; num = b_num; since = b_since; held = b_held; repeating = b_repeating;
 	for (x : 1 .. TOKENS) {
 		a_num[x] = b_a_num[x]; a_out[x] = b_a_out[x]; a_proof[x] = b_a_proof[x]; a_how[x] = b_a_how[x];
 		b_a_num[x] = 0; b_a_out[x] = 0; b_a_proof[x] = 0; b_a_how[x] = 0
 	}
 	for (x : 0 .. RUNS - 1) { ended[x] = b_ended[x]; b_ended[x] = false; link[x] = false }
-	b_st = 0; b_tok = 0; b_num = 0; b_since = 0; b_held = false;
+	b_st = 0; b_tok = 0; b_num = 0; b_since = 0; b_held = false; b_repeating = false;
 	x = 0
 }
 
@@ -1000,6 +1030,10 @@ active proctype Faults() {
 	:: atomic { crashes > 0 && dealt > 0 && !dead[1] -> crash(1) }
 	:: atomic { orphaned -> d_step { begin(pend) } } /* the commit comes after all */
 	:: atomic { orphaned -> pend = 0; orphaned = false }
+	/* A key is kept for longer than a permit of a repeat that was begun in time lasts, and than it
+	   takes to write with it. */
+	:: atomic { PLATFORM == LAPSING && !key_ends && dealt > 0 -> key_ends = true }
+	:: atomic { key_ends && key_over == 0 && !ANY(IN_FLIGHT) && !ANY_RUN(IS_LET) -> key_over = dealt }
 #if RESTORES
 	:: atomic { !kept && !restored && FREE -> d_step { keep() } }
 	:: atomic { kept && !restored -> d_step { put_back() } }
@@ -1018,7 +1052,7 @@ active proctype Ward() {
 		loss_is_old = loss_is_old || landed;
 		if
 		:: copies > 0 -> seen = true
-		:: copies == 0 || PLATFORM == PAGED -> seen = false
+		:: copies == 0 || HIDES -> seen = false
 		fi
 	   }
 	   atomic { FREE ->
@@ -1044,7 +1078,6 @@ active proctype Ward() {
    be possibly live. After a restore it may be wrong until it has looked. */
 #define SAID_NOT_LIVE (!restored && (st == FAILED || st == MISSED || st == CANCELLED || \
 	((st == SCHEDULED || st == CLAIMED) && !ANY(POSSIBLY_LIVE))))
-#define CAN_APPEAR (ANY(IN_FLIGHT) || ANY_RUN(MAY_WRITE))
 
 ltl never_two { [] (copies <= 1) }
 ltl published_is_there { [] (st == PUBLISHED -> copies > 0) }

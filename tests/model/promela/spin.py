@@ -38,6 +38,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, int | str]] = {
     "editors": _sizes(CUTS=1, EDITS=2),
     "key": _sizes(PLATFORM="KEYED", LOOKS=1, WORDS=1, EDITS=2),
     "key_twice": _sizes(PLATFORM="KEYED", LOOKS=2, WORDS=1),
+    "key_that_lapses": _sizes(PLATFORM="LAPSING", LOOKS=2, WORDS=1),
     "restore": _sizes(LOOKS=2, RESTORES=1, TOKENS=2),
     "restore_and_person": _sizes(PLATFORM="BLIND", LOOKS=1, WORDS=1, RESTORES=1, TOKENS=2),
     "restore_and_crash": _sizes(PLATFORM="BLIND", CRASHES=1, RESTORES=1, TOKENS=2),
@@ -93,6 +94,8 @@ VARIANTS: Mapping[str, Variant] = {
     "repeat_hides_doubt": Variant(
         "not_live_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, EDITS=1, TOKENS=2)
     ),
+    "key_may_be_over": Variant(_TWO, _sizes(PLATFORM="LAPSING", LOOKS=1, TOKENS=2)),
+    "repeat_at_any_time": Variant(_TWO, _sizes(PLATFORM="LAPSING", LOOKS=1, TOKENS=2)),
     "no_id_believed": Variant("published_is_there"),
     "move_outside_table": Variant("in_the_table", _sizes(EDITS=1, TOKENS=2)),
     "nobody_rescues_a_claim": Variant("comes_to_rest", _sizes(CRASHES=1, TOKENS=2)),

@@ -105,6 +105,6 @@ def test_the_table_is_the_products_own() -> None:
 
 
 def test_the_verdicts_are_of_these_variants() -> None:
-    assert set(VARIANTS) == set(verdicts()) - {"as_it_is"}
+    assert set(VARIANTS) == set(verdicts()) - {"correct"}
     assert set(VARIANTS) >= SHARED
-    assert verdicts()["as_it_is"] is False
+    assert verdicts()["correct"] is False
