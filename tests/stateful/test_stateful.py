@@ -8,10 +8,12 @@ from publisher.engine.job import State
 from publisher.engine.transitions import TABLE, Event
 from tests.stateful.finish import finish
 from tests.stateful.life import Life, Stage
+from tests.stateful.plain_ways import PLAIN_WAYS
 from tests.stateful.settings import EXAMPLES, SEED, play
 from tests.stateful.ways import EXCUSED, WAYS, Way
 
-_IDS = [f"{state}, {event}" for state, event in WAYS]
+_ALL = {**WAYS, **PLAIN_WAYS}
+_IDS = [f"{state}, {event}" for state, event in _ALL]
 
 
 @pytest.mark.timeout(600)
@@ -19,13 +21,13 @@ def test_every_sequence_keeps_the_promise(stage: Stage) -> None:
     play(stage, at=SEED, examples=EXAMPLES)
 
 
-@pytest.mark.parametrize("row", WAYS, ids=_IDS)
+@pytest.mark.parametrize("row", _ALL, ids=_IDS)
 def test_a_way_that_chance_seldom_goes(stage: Stage, row: tuple[State, Event]) -> None:
     life = Life(stage)
     before = stage.verbs.taken[row]
     try:
         way = Way(life)
-        WAYS[row](way)
+        _ALL[row](way)
         assert stage.verbs.taken[row] > before, "it leads elsewhere"
         finish(life, way.desk)
     finally:
