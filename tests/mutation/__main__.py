@@ -15,7 +15,8 @@ from tests.mutation import book
 from tests.mutation.catalogue import ROOT, Mutant, mutants, pieces
 from tests.mutation.lane import Broken, Lane, Result
 
-ASKED = ROOT / ".publisher-mutation" / "asked.json"
+KEPT = ROOT / ".publisher-mutation"
+ASKED = KEPT / "asked.json"
 """Which tests run which SQL, and in what time: written by ``--record``, and only a help."""
 
 FAR_SECONDS = 60.0
@@ -34,7 +35,7 @@ def main() -> int:
         return 0
     if asked.report:
         return _report(found)
-    with Lane.open() as lane:
+    with Lane.open(kept=KEPT / "tree") as lane:
         if asked.record:
             return _record(lane)
         found = _chosen(mutants(lane.tree), asked.only)
@@ -76,7 +77,7 @@ def _shown(mutant: Mutant) -> str:
 
 def _record(lane: Lane) -> int:
     """Run what tests the engine and the reconciler, and note what each of them runs."""
-    where = lane.tree.parent / "pieces.json"
+    where = lane.temporary / "pieces.json"
     where.write_text(json.dumps(pieces(lane.tree)))
     tests = [path.as_posix() for path in sorted(lane.tree.glob("tests/engine/test_*.py"))]
     tests += [f"{lane.tree}/{each}" for each in ("tests/engine/ledger", "tests/engine/worker")]
@@ -152,6 +153,8 @@ def _stages(
     far = _within(far_seconds, sorted(far, key=ran.__getitem__), ran)
     far.sort(key=lambda test: (files[test.split("::")[0]], test.split("::")[0], ran[test]))
     near.sort(key=lambda test: (test.split("::")[0], ran[test]))
+    recorded = {test.split("::")[0] for test in asked}
+    near += [file for file in first if file.split("::")[0] not in recorded]
     return [each for each in (near, far) if each]
 
 

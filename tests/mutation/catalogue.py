@@ -27,7 +27,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/engine/ledger/claim.py", (f"{_LEDGER}/test_claim.py",)),
     ("publisher/engine/ledger/begin.py", (f"{_LEDGER}/test_begin.py",)),
     ("publisher/engine/ledger/settle.py", (f"{_LEDGER}/test_settle.py",
-                                           f"{_LEDGER}/test_rests.py")),
+                                           f"{_LEDGER}/test_rests.py",
+                                           f"{_LEDGER}/test_late.py")),
     ("publisher/engine/ledger/late.py", (f"{_LEDGER}/test_late.py",
                                          "tests/engine/test_orphans.py")),
     ("publisher/engine/ledger/leases.py", (f"{_LEDGER}/test_leases.py",)),
@@ -88,6 +89,10 @@ WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 """What is asked when nothing of ``TESTS`` notices, and no record says which tests run the SQL."""
 
+GUARDED = ("publisher/engine/ledger/", "migrations/")
+GUARDS = (f"{_LEDGER}/test_guards.py",)
+"""Tests that were written for what survived."""
+
 QUERIES = (
     "publisher/engine/ledger", "publisher/engine/rescue.py", "publisher/engine/guard.py",
     "publisher/engine/queries/due.py", "publisher/engine/queries/doubts.py",
@@ -143,7 +148,10 @@ class Mutant:
 
     def tests(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is asked first, and what then."""
-        return _first(TESTS, self.path), _first(WIDER, self.path)
+        first = _first(TESTS, self.path)
+        if self.path.startswith(GUARDED):
+            first += GUARDS
+        return first, _first(WIDER, self.path)
 
 
 def _first(table: tuple[tuple[str, tuple[str, ...]], ...], path: str) -> tuple[str, ...]:

@@ -6,12 +6,15 @@ Nothing of the checkout is ever changed: the copy is of what is committed, in a 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -66,23 +69,34 @@ class Lane:
     def __init__(
         self,
         tree: Path,
+        temporary: Path,
         host: Path | None,
         forks: subprocess.Popen[str],
         loaded: subprocess.Popen[str] | None,
     ) -> None:
         self.tree = tree
+        self.temporary = temporary
         self._host = host
         self._forks = forks
         self._loaded = loaded
 
     @classmethod
     @contextmanager
-    def open(cls, root: Path = ROOT, *, needs_server: bool = True) -> Iterator[Lane]:
-        """A lane for the tree at ``root``, whose files stay as they are."""
+    def open(
+        cls, root: Path = ROOT, *, needs_server: bool = True, kept: Path | None = None
+    ) -> Iterator[Lane]:
+        """A lane for the tree at ``root``, whose files stay as they are.
+
+        ``kept``: where the copy stays, so that the next one need not be compiled again. Raises
+        ``BlockingIOError`` when another lane has it.
+        """
         with ExitStack() as stack:
             folder = Path(tempfile.mkdtemp(prefix="mut-"))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            tree = folder / "tree"
+            tree = kept or folder / "tree"
+            tree.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((tree.parent / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             copy_of(root, tree)
             host = stack.enter_context(running("embedded")).host if needs_server else None
             (folder / "tmp").mkdir()
@@ -91,7 +105,7 @@ class Lane:
             if host is not None:
                 given = {"MUTATION_SERVER": str(host), "MUTATION_TEMPLATE": _READY}
                 loaded = stack.enter_context(_forks(tree, folder / "tmp", _FIRST, *HELD, **given))
-            yield cls(tree, host, forks, loaded)
+            yield cls(tree, folder / "tmp", host, forks, loaded)
 
     def run(
         self,
@@ -109,7 +123,7 @@ class Lane:
         With ``statements``, also with none: where the product is loaded already, after executing
         them in its ``module``.
         """
-        temporary = self.tree.parent / "tmp"
+        temporary = self.temporary
         told, out = temporary / "told.json", temporary / "out.txt"
         told.unlink(missing_ok=True)
         settings = {"MUTATION_TOLD": str(told), **env}
@@ -204,17 +218,24 @@ def _by(ran: Ran) -> str:
 
 
 def copy_of(root: Path, tree: Path) -> None:
-    """Copy what is committed at ``root`` to ``tree``; the parts of this folder as they stand."""
-    tree.mkdir()
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=False)
-    if archive.returncode == 0:
-        subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, check=True)
-        ours = "tests/mutation"
-        shutil.copytree(root / ours, tree / ours, dirs_exist_ok=True, ignore=_IGNORED)
-    else:  # a tree that a test has made
-        shutil.copytree(root, tree, dirs_exist_ok=True, ignore=_IGNORED)
+    """Copy what is committed at ``root`` to ``tree``; the parts of this folder as they stand.
+
+    What is equal stays untouched, and with it what was compiled of it.
+    """
+    wanted = _committed(root)
+    for path in sorted(tree.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            name = path.relative_to(tree).as_posix()
+            if name not in wanted or path.read_bytes() != wanted[name]:
+                path.unlink()
+            else:
+                del wanted[name]
+    for name, text in wanted.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
     # Compiled once, tests as well, as pytest rewrites them: the runs write nothing beside them.
-    for command in (["compileall", "-q", "publisher", "reconciler"], _COLLECT):
+    for command in (["compileall", "-q", "publisher", "reconciler"], _COLLECT) if wanted else ():
         given = {**os.environ, "PYTHONPATH": str(tree), "PUBLISHER_TEST_POSTGRES": "embedded"}
         given.pop("PYTHONDONTWRITEBYTECODE", None)
         subprocess.run(
@@ -222,9 +243,24 @@ def copy_of(root: Path, tree: Path) -> None:
         )
 
 
+def _committed(root: Path) -> dict[str, bytes]:
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=False)
+    if archive.returncode != 0:  # a tree that a test has made
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in _files(root)}
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+        texts = {member.name: file.read() for member in tar if (file := tar.extractfile(member))}
+    ours = root / "tests/mutation"
+    return texts | {path.relative_to(root).as_posix(): path.read_bytes() for path in _files(ours)}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
 _COLLECT = ["pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
 _AT_IMPORT = "ImportError while loading conftest"
-_IGNORED = shutil.ignore_patterns("__pycache__", ".venv", ".git")
 
 
 @contextmanager
