@@ -25,11 +25,14 @@ doubt: .venv ## Lose an answer on purpose, then see how the post is found
 	@exec $(BIN)/publisher demo doubt
 
 .PHONY: test
-test: $(BIN)/.installed-dev ## Every check, then every test (ARGS="-k name" for some)
+test: $(BIN)/.installed-dev ## Every check, every test, then a rehearsal (ARGS="-k name" for some tests)
 ifeq ($(ARGS),)
 	@$(MAKE) --no-print-directory check
 endif
 	$(BIN)/pytest $(ARGS)
+ifeq ($(ARGS),)
+	$(BIN)/publisher rehearse --all --quick
+endif
 
 .PHONY: test-bluesky
 test-bluesky: $(BIN)/.installed-dev ## The Bluesky adapter against the reference server (sets it up: Node, a C++ compiler)

@@ -40,7 +40,7 @@ app = typer.Typer(
 )
 
 _FOLDER: Final = Path("rehearsals")
-_QUICK_SECONDS: Final = 300.0
+_QUICK_SECONDS: Final = 320.0
 """For the schedules of the quick mode; what has begun by then ends."""
 _FEW: Final = 2
 """Seeds of each scenario beside ``random``, in the quick mode."""

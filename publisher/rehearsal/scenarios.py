@@ -135,15 +135,16 @@ def _late_answers(seed: int) -> Schedule:
 
 def _uploads(seed: int) -> Schedule:
     """Uploads are refused, or take longer than the post is of use; people try again."""
-    rng = random.Random(f"{seed}:uploads")
+    # Their times run out one after the other, whenever the worker comes to them.
     posts = tuple(
-        PostPlan(number, 0, "photo", useful_for=rng.choice((None, 2.0, 3.0)))
-        for number in range(1, 13)
+        PostPlan(number, 0, "photo", useful_for=0.4 * number if number % 4 else None)
+        for number in range(1, 17)
     )
     return replace(
         drawn(seed, [*filter(_is_edit, HITS)], LOST), scenario="uploads", posts=posts, others=(),
-        keys="", behaviours=(), edits=40, workers=3, in_flight=3,
-        uploads=((Behaviour.REFUSE_INVALID, 2, None), (Behaviour.ANSWER_SLOWLY, 5, 3.0)),
+        keys="", behaviours=(), edits=40, edits_of=("requeue", "requeue", "cancel", "hold"),
+        workers=3, in_flight=3,
+        uploads=((Behaviour.REFUSE_INVALID, 2, None), (Behaviour.ANSWER_SLOWLY, 12, 1.0)),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -75,15 +75,17 @@ def edit(name: str, order: dict[str, Any], events: int) -> int:
     rng = random.Random(order["chance"])
     for _ in range(order["times"]):
         time.sleep(rng.uniform(0.02, 0.4))  # people come when they like
-        done = act(settings, rng, variant=order.get("variant"))
+        done = act(settings, rng, of=order.get("of", ()), variant=order.get("variant"))
         os.write(events, json.dumps({"person": name, **done}).encode() + b"\n")
     return 0
 
 
-def act(settings: Settings, rng: random.Random, *, variant: str | None = None) -> dict[str, str]:
+def act(
+    settings: Settings, rng: random.Random, *, of: Sequence[str] = (), variant: str | None = None
+) -> dict[str, str]:
     """Do one thing a person may do; what the engine refuses is an answer like another."""
     ignores = variant == "cancel ignores sending"
-    what = "cancel" if ignores else rng.choice(tuple(_ACTS))
+    what = "cancel" if ignores else rng.choice(tuple(of) or tuple(_ACTS))
     try:
         with (
             Database.open(settings, Role.APP, application_name="people", pool_size=1) as database,

@@ -104,6 +104,8 @@ class Schedule:
     listens: bool = True
     compact_bytes: int | None = None
     edits: int = 0
+    edits_of: tuple[str, ...] = ()
+    """What the person who edits chooses from; empty: everything they may do."""
     holds_connections: bool = False
     reset_unread: bool = False
     listing: Behaviour | None = None

@@ -177,6 +177,7 @@ class Staff:
         """Fork a person who edits at random moments."""
         order = {
             "settings": self.settings(direct=True), "times": self._schedule.edits,
+            "of": self._schedule.edits_of,
             "chance": self._schedule.seed, "variant": self._schedule.variant,
         }  # fmt: skip
         self.alive[self._lane.forge.fork("editor", "e1", order)] = "e1"
