@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from publisher.engine import ledger
 from publisher.engine.job import State
+from publisher.engine.ledger import Claimed
 from publisher.engine.outcome import Reason
 from publisher.engine.retry import Settlement
 from publisher.engine.transitions import Event
@@ -98,3 +100,63 @@ def test_a_live_job_neither_waits_nor_is_held(lane: Lane) -> None:
     assert lane.end(second, end).live
     row = lane.ground.row(first.id)
     assert (row["state"], row["hold_reason"], row["run_at"]) == ("published", None, before)
+
+
+def test_an_id_with_an_end_that_is_no_yes_is_not_kept_as_ours(lane: Lane) -> None:
+    job = lane.sending()
+    assert lane.end(job, replace(refused(), remote_id="x")).done
+    assert lane.ground.row(job.id)["remote_id"] is None
+
+
+# The fence is a token *of a job*: another that has the same by some accident is not meant.
+
+
+def sharing(lane: Lane, one: Placed | Claimed, other: Placed | Claimed) -> None:
+    """Give the other job the token of the first, behind the triggers' back."""
+    lane.ground.sql("SET session_replication_role = replica")
+    for table, column in (("jobs", "id"), ("attempts", "job_id")):
+        lane.ground.sql(f"UPDATE {table} SET token = %s WHERE {column} = %s", one.token, other.id)
+    lane.ground.sql("SET session_replication_role = origin")
+
+
+def progress(job: Claimed) -> ledger.Progressed:
+    return ledger.Progressed(job.id, job.token, bytes(job.content_sha256), '{"a": 1}')
+
+
+ACTS: dict[str, Callable[[Lane, Claimed], object]] = {
+    "begin": lambda lane, job: lane.begin(job),
+    "settle": lambda lane, job: lane.end(job, refused(begun=False)),
+    "extend": lambda lane, job: ledger.extend_leases(lane.ground.conn, [key(job)], lease=900.0),
+    "hand": lambda lane, job: ledger.start_hands(lane.ground.conn, [key(job)], lease=900.0),
+    "progress": lambda lane, job: ledger.save_progress(
+        lane.ground.conn, [progress(job)], lease=900.0
+    ),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_on_one_claim_leaves_another_of_the_same_token_alone(lane: Lane, act: str) -> None:
+    job, other = lane.claimed(), lane.claimed()
+    sharing(lane, job, other)
+    before = lane.ground.everything(other.id)
+    ACTS[act](lane, job)
+    assert lane.ground.everything(other.id) == before
+
+
+@pytest.mark.parametrize("end", [published("ours"), refused(), lost()])
+def test_an_end_of_one_send_leaves_another_of_the_same_token_alone(
+    lane: Lane, end: Settlement
+) -> None:
+    job, other = lane.sending(), lane.sending()
+    sharing(lane, job, other)
+    before = lane.ground.everything(other.id)
+    assert lane.end(job, end).done == {key(job)}
+    assert lane.ground.everything(other.id) == before
+
+
+def test_whose_a_claim_still_is_is_asked_by_job_and_token(lane: Lane) -> None:
+    job, other = lane.claimed(), lane.claimed()
+    conn = lane.ground.conn
+    assert ledger.still_ours(conn, [key(job), (other.id, job.token)]) == {job.id}
+    sharing(lane, job, other)
+    assert ledger.still_ours(conn, [key(job)]) == {job.id}
