@@ -700,7 +700,6 @@ active proctype Platform() {
 	od
 }
 
-
 /* ------------------------------------------------------------------------------------------- */
 /* What every worker does for the others. */
 
