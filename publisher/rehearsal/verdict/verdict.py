@@ -43,8 +43,11 @@ AUDITS = {
     "published, and bound to nothing": "SELECT j.id FROM jobs j WHERE j.state = 'published'"
     " AND j.remote_id IS NOT NULL AND NOT EXISTS (SELECT FROM remote_posts r WHERE r.job_id = j.id"
     " AND r.remote_id = j.remote_id AND r.channel_id = j.channel_id)",
+    # One that a person cancelled after a false refusal, and a look then found, is told of by alert.
     "a live attempt of a job that is not": "SELECT a.job_id FROM attempts a JOIN jobs j"
-    " ON j.id = a.job_id WHERE a.outcome = 'published' AND j.state <> 'published'",
+    " ON j.id = a.job_id WHERE a.outcome = 'published' AND j.state <> 'published'"
+    " AND NOT EXISTS (SELECT FROM job_events e WHERE e.job_id = j.id AND e.event = 'alert'"
+    " AND e.detail ->> 'incident' = 'live')",
     "a token used twice": "SELECT token FROM attempts GROUP BY token HAVING count(*) > 1",
     "attempts miscounted": "SELECT j.id FROM jobs j WHERE j.attempts <>"
     " (SELECT count(*) FROM attempts a WHERE a.job_id = j.id) OR j.claims < j.attempts",
