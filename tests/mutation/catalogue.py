@@ -90,7 +90,7 @@ WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
 """What is asked when nothing of ``TESTS`` notices, and no record says which tests run the SQL."""
 
 GUARDED = ("publisher/engine/ledger/", "migrations/")
-GUARDS = (f"{_LEDGER}/test_guards.py",)
+GUARDS = (f"{_LEDGER}/test_guards.py", f"{_LEDGER}/test_bystanders.py")
 """Tests that were written for what survived."""
 
 QUERIES = (
