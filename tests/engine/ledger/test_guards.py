@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from publisher.engine import ledger
-from publisher.engine.job import State
+from publisher.engine.job import State, Token
 from publisher.engine.ledger import Claimed
-from publisher.engine.outcome import Reason
+from publisher.engine.outcome import Answer, Reason
 from publisher.engine.retry import Settlement
 from publisher.engine.transitions import Event
 from tests.engine.ground import Lane, Placed, key, lost, published, refused, refused_for_now
 
 S = State
+
+
+def sender_is_gone(lane: Lane, job: Placed) -> None:
+    """Backdate the send: it began long ago, and its hand has been back for long."""
+    lane.ground.sql("ALTER TABLE attempts DISABLE TRIGGER attempts_frozen")
+    lane.ground.sql(
+        "UPDATE attempts SET begun_at = begun_at - interval '10 minutes',"
+        " settled_at = settled_at - interval '9 minutes' WHERE job_id = %s",
+        job.id,
+    )
+    lane.ground.sql("ALTER TABLE attempts ENABLE TRIGGER attempts_frozen")
 
 
 def late(lane: Lane, job: Placed, remote_id: str) -> None:
@@ -160,3 +173,103 @@ def test_whose_a_claim_still_is_is_asked_by_job_and_token(lane: Lane) -> None:
     assert ledger.still_ours(conn, [key(job), (other.id, job.token)]) == {job.id}
     sharing(lane, job, other)
     assert ledger.still_ours(conn, [key(job)]) == {job.id}
+
+
+# Rescue: only a death on its own hand counts, and only its own attempts.
+
+
+def fallen(lane: Lane, *, deaths: int, hand: bool, begun: bool = False) -> Claimed:
+    """A claim whose lease is over, of a job that workers died over before."""
+    first = lane.put(S.SCHEDULED, begun=begun)
+    lane.ground.sql("UPDATE jobs SET deaths = %s WHERE id = %s", deaths, first.id)
+    job = lane.claimed(first.id)
+    if hand:
+        assert ledger.start_hands(lane.ground.conn, [key(job)], lease=60.0)
+    lane.ground.sql("UPDATE jobs SET lease_until = now() - interval '1 hour' WHERE id = %s", job.id)
+    return job
+
+
+def rescue(lane: Lane, job: Claimed) -> dict[str, object]:
+    taken = ledger.rescue(lane.ground.conn, grace=15.0, deaths=3, who="me")
+    assert job.id in {each.id for each in taken}
+    return lane.ground.row(job.id)
+
+
+def test_a_death_before_its_hand_began_is_none_of_the_jobs(lane: Lane) -> None:
+    row = rescue(lane, fallen(lane, deaths=2, hand=False))
+    assert (row["state"], row["deaths"], row["reason"]) == ("scheduled", 2, None)
+    assert row["settled_at"] is None
+
+
+def test_poison_fails_whatever_may_be_live_of_others(lane: Lane) -> None:
+    other = lane.put(S.UNKNOWN)
+    (doubt,) = ledger.doubts(lane.ground.conn, [other.id])
+    ledger.repeat(lane.ground.conn, doubt, until=None, after=0.0, who="me", reason="x")
+    row = rescue(lane, fallen(lane, deaths=2, hand=True, begun=True))
+    assert (row["state"], row["deaths"], row["reason"]) == ("failed", 3, Reason.POISON)
+    assert row["settled_at"] is not None
+
+
+# Late answers.
+
+
+def test_a_doubt_that_comes_after_a_proof_adds_its_answer_and_no_more(lane: Lane) -> None:
+    job = lane.put(S.FAILED, begun=True)
+    before = lane.ground.attempt(job.id)
+    assert before["proof"] == "refused"
+    answer = Answer(status=502, body="gateway")
+    end = replace(lost("what came late"), answer=answer)
+    ledger.record_late(lane.ground.conn, job.id, job.token, end, who="worker run 9")
+    after = lane.ground.attempt(job.id)
+    assert after["answer"]["status"] == 502
+    kept = ("outcome", "reason", "detail", "proof", "proof_detail", "proved_by", "proved_at")
+    assert [after[name] for name in kept] == [before[name] for name in kept]
+    assert lane.ground.state(job.id) is S.FAILED
+
+
+@pytest.mark.parametrize("begins", [b"", b"another"])
+def test_a_lost_send_of_other_content_is_none_of_this_job(lane: Lane, begins: bytes) -> None:
+    job = lane.put(S.SCHEDULED)
+    own = bytes(
+        lane.ground.one("SELECT content_sha256 FROM job_contents WHERE job_id = %s", job.id)
+    )
+    given = begins or bytes(byte ^ 0xFF for byte in own)
+    before = lane.ground.everything(job.id)
+    assert not ledger.publish_lost(
+        lane.ground.conn, job.id, token=Token(uuid4()), attempt=1, content=given,
+        remote_id=f"lost {job.id}", permalink=None, incarnation=9, who="worker run 9",
+    )  # fmt: skip
+    assert lane.ground.everything(job.id) == before
+
+
+# Verdicts.
+
+
+def absent(lane: Lane, job: Placed, *, send: bool, until: datetime | None = None) -> None:
+    sender_is_gone(lane, job)
+    (doubt,) = ledger.doubts(lane.ground.conn, [job.id])
+    ledger.confirm_absent(
+        lane.ground.conn, doubt, send_at=None, send=send, who="me", reason="x",
+        horizon=timedelta(seconds=60), useful_until=until,
+    )  # fmt: skip
+
+
+def test_what_is_sent_again_keeps_the_time_until_which_it_is_useful(lane: Lane) -> None:
+    until = datetime.now(UTC) + timedelta(hours=1)
+    job, moved = lane.put(S.UNKNOWN, useful_until=until), lane.put(S.UNKNOWN, useful_until=until)
+    absent(lane, job, send=True)
+    absent(lane, moved, send=True, until=until + timedelta(hours=1))
+    assert lane.ground.row(job.id)["useful_until"] == until
+    assert lane.ground.row(moved.id)["useful_until"] == until + timedelta(hours=1)
+    assert lane.ground.row(job.id)["settled_at"] is None
+
+
+def test_what_is_given_up_has_ended_now(lane: Lane) -> None:
+    job, dropped = lane.put(S.UNKNOWN), lane.put(S.UNKNOWN)
+    lane.ground.sql("UPDATE jobs SET settled_at = '2020-01-01' WHERE id IN (%s, %s)",
+                    job.id, dropped.id)  # fmt: skip
+    absent(lane, job, send=False)
+    (doubt,) = ledger.doubts(lane.ground.conn, [dropped.id])
+    ledger.drop(lane.ground.conn, doubt, who="me", reason="x")
+    for each in (job, dropped):
+        assert lane.ground.row(each.id)["settled_at"].year > 2020
