@@ -138,7 +138,7 @@ class Look(NamedTuple):
     """Somebody looks at the page: what they look for, and what they saw as they began.
 
     ``clear``: the sender was proved gone by then and what it wrote had landed, as far as the
-    journal knows. ``after``: nothing of lost sends could arrive any more.
+    journal knows.
     """
 
     who: str
@@ -148,7 +148,6 @@ class Look(NamedTuple):
     latest: int
     clear: bool
     seen: str
-    after: bool = False
 
 
 class Ghost(NamedTuple):
@@ -201,8 +200,11 @@ class Step(NamedTuple):
     became: str = ""
 
 
+ENDLESS: Final = 99
+"""A fault that may happen so often is not counted."""
 FAULTS: Final = (
     "crash", "reboot", "damage", "compact", "unacknowledged", "restore", "lie", "wrong", "drain",
+    "interrupt",
 )  # fmt: skip
 
 
@@ -239,6 +241,8 @@ class World:
     strangers: bool = False
     """Others' look-alikes are on the page: a look may see a candidate that is not ours."""
     answers: tuple[str, ...] = ("published", "unclear", "refused")
+    shown: tuple[str, ...] | None = None
+    """What looks may show, whatever is on the page: for replaying what real looks showed."""
     broken: frozenset[str] = frozenset()
 
     def keeps(self, rule: str) -> bool:
@@ -265,8 +269,10 @@ def may_spend(world: World, state: State, fault: str) -> bool:
     return state.spent[FAULTS.index(fault)] < world.budget(fault)
 
 
-def spend(state: State, fault: str) -> State:
+def spend(world: World, state: State, fault: str) -> State:
     """Count this fault."""
+    if world.budget(fault) >= ENDLESS:
+        return state
     at = FAULTS.index(fault)
     spent = state.spent
     return state._replace(spent=(*spent[:at], spent[at] + 1, *spent[at + 1 :]))

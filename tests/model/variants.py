@@ -75,7 +75,7 @@ VARIANTS: Final = {
     "a damaged file believed":
         Variant("a damaged file proves no start", "host", HIDDEN),
     "compaction misread":
-        Variant("a compacted file proves no start", "lost settles", HIDDEN, (UNDER_WAY,)),
+        Variant("a compacted file proves no start", "lost, compacted", HIDDEN, (UNDER_WAY,)),
     "resend without proof the old process is gone":
         Variant("the sender is proved gone", "doubts", HIDDEN),
     "resend before the horizon":

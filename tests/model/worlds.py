@@ -33,7 +33,10 @@ _QUICK: Final = (
     World(
         "lies", exhaustive=True, people=True, workers=1, faults=(("lie", 1), ("wrong", 1)),
     ),
-    World("host", people=True, workers=1, faults=(("crash", 1), ("reboot", 1), ("damage", 1))),
+    World(
+        "host", people=True, workers=1,
+        attempts=1, faults=(("crash", 1), ("reboot", 1), ("damage", 1), ("interrupt", 1)),
+    ),
     World(
         "two lookers", reconciler=True, people=True, exhaustive=True, requeues=True, looks=2,
         workers=1, answers=("published",),
@@ -43,7 +46,10 @@ _QUICK: Final = (
         faults=(("restore", 1), ("crash", 1)),
     ),
     World(
-        "lost settles", workers=1, attempts=1, runs=2, answers=("published",),
+        "lost settles", workers=1, runs=2, answers=(), faults=(("restore", 1), ("crash", 1)),
+    ),
+    World(
+        "lost, compacted", workers=1, attempts=1, runs=1, answers=("published",),
         faults=(("restore", 1), ("crash", 1), ("compact", 1)),
     ),
     World(

@@ -31,7 +31,7 @@ def steps(world: World, state: State) -> Iterator[Step]:
 def _crashes(world: World, state: State) -> Iterator[Step]:
     if not may_spend(world, state, "crash"):
         return
-    after = spend(state, "crash")
+    after = spend(world, state, "crash")
     for at, worker in enumerate(state.workers):
         yield Step("die", name(worker), after._replace(workers=put(state.workers, at)))
 
@@ -39,13 +39,13 @@ def _crashes(world: World, state: State) -> Iterator[Step]:
 def _host(world: World, state: State) -> Iterator[Step]:
     if may_spend(world, state, "reboot") and state.files:
         ghost = state.ghost._replace(vague=True)
-        after = spend(state, "reboot")._replace(workers=(), ghost=ghost)
+        after = spend(world, state, "reboot")._replace(workers=(), ghost=ghost)
         for lost in (False, True):
             files = tuple(_rebooted(file, lost=lost) for file in state.files)
             yield Step("reboot", "host", after._replace(files=files))
     if may_spend(world, state, "damage"):
         ghost = state.ghost._replace(vague=True)
-        after = spend(state, "damage")._replace(ghost=ghost)
+        after = spend(world, state, "damage")._replace(ghost=ghost)
         alive = {worker.file for worker in state.workers}
         for at, file in enumerate(state.files):
             if file.name not in alive and file.lines:
@@ -71,7 +71,7 @@ def _restores(world: World, state: State) -> Iterator[Step]:
         yield Step("back up", "operator", state._replace(backup=state.journal))
     elif state.backup != state.journal:
         journal = state.backup
-        back = spend(state, "restore")._replace(journal=journal, backup=None, lost="unseen")
+        back = spend(world, state, "restore")._replace(journal=journal, backup=None, lost="unseen")
         yield Step("lose commits", "database", back)
 
 

@@ -54,7 +54,7 @@ def _arrives(world: World, state: State, at: int) -> Iterator[Step]:
             after = state._replace(wire=put(state.wire, at, promised))
             yield Step("promise", WHO, after)
     if may_spend(world, state, "lie"):
-        lied = _stores(world, spend(state, "lie"), at, "refused")
+        lied = _stores(world, spend(world, state, "lie"), at, "refused")
         ghost = lied.state.ghost._replace(lied=True)
         yield lied._replace(verb="store and refuse", state=lied.state._replace(ghost=ghost))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model import ledger
-from tests.model.acts.people import doubt_seen, found_live, let_go, may_free, stands, without
+from tests.model.acts.people import doubt_seen, found_live, let_go, stands, without
 from tests.model.acts.worker import moved, seen_on
 from tests.model.ledger import Wrote
 from tests.model.state import (
@@ -30,7 +30,7 @@ def steps(world: World, state: State) -> Iterator[Step]:
         yield from _begins(world, state)
     for at, look in enumerate(state.looks):
         if look.who == WHO:
-            yield _ends(world, state, at)
+            yield from _ends(world, state, at)
 
 
 def _begins(world: World, state: State) -> Iterator[Step]:
@@ -54,17 +54,24 @@ def _seen(world: World, state: State) -> tuple[str, ...]:
     return ("unclear",) if world.key == "atomic" else ()
 
 
-def _ends(world: World, state: State, at: int) -> Step:
+def _ends(world: World, state: State, at: int) -> Iterator[Step]:
+    """A judgement, where the journal still stands as it did; or another look.
+
+    The other look is always possible: the horizon may not have passed by anybody's clock, or the
+    reconciler may have died with what it saw.
+    """
     look, after = state.looks[at], without(state, at)
     job = state.journal.job
     if job.hold == QUARANTINE and look.since == job.since:
-        return _of_a_suspect(world, after, look)
-    if not stands(world, state, look):
-        return Step("look no longer", WHO, after)
-    wrote = _judged(world, after, look)
-    if wrote is None:
-        return Step("look again", WHO, after, "look_again", UNKNOWN, UNKNOWN)
-    return moved("judge", WHO, after, wrote)
+        yield Step("look again", WHO, after)
+        yield from _of_a_suspect(world, after, look)
+    elif not stands(world, state, look):
+        yield Step("look no longer", WHO, after)
+    else:
+        yield Step("look again", WHO, after, "look_again", UNKNOWN, UNKNOWN)
+        wrote = _judged(world, after, look)
+        if wrote is not None:
+            yield moved("judge", WHO, after, wrote)
 
 
 def _judged(world: World, state: State, look: Look) -> Wrote | None:
@@ -75,7 +82,7 @@ def _judged(world: World, state: State, look: Look) -> Wrote | None:
         return ledger.confirm_published(world, journal, number, with_id=True)
     if _may_repeat(world, state, look, number):
         return ledger.repeat(world, journal, number)
-    if _is_absent(world, look) and may_free(world, state, look) and world.requeues:
+    if _is_absent(world, look) and look.clear and world.requeues:
         if number and journal.attempts[number - 1].proof == REPEAT_SAFE:
             return None
         return ledger.confirm_absent(world, journal, number, SCHEDULED)
@@ -92,7 +99,7 @@ def _may_repeat(world: World, state: State, look: Look, number: int) -> bool:
         return False
     if world.key == "atomic":
         return True
-    return may_free(world, state, look) and look.seen in {"nothing", "absent"}
+    return look.clear and look.seen in {"nothing", "absent"}
 
 
 def _is_absent(world: World, look: Look) -> bool:
@@ -103,13 +110,11 @@ def _is_absent(world: World, look: Look) -> bool:
     return look.seen == "absent"
 
 
-def _of_a_suspect(world: World, state: State, look: Look) -> Step:
+def _of_a_suspect(world: World, state: State, look: Look) -> Iterator[Step]:
     """``judge_suspect``: strictly, only a find or a proved absence settles it."""
     if look.seen == "found":
-        return moved(
-            "bind", WHO, state, Wrote(found_live(world, state.journal), "confirm_published")
-        )
+        found = Wrote(found_live(world, state.journal), "confirm_published")
+        yield moved("bind", WHO, state, found)
     landed = look.clear or not world.keeps("a quarantine waits until nothing can arrive")
     if landed and _is_absent(world, look):
-        return moved("let go", WHO, state, Wrote(let_go(state.journal), "release_hold"))
-    return Step("look again", WHO, state)
+        yield moved("let go", WHO, state, Wrote(let_go(state.journal), "release_hold"))

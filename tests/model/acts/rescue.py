@@ -19,7 +19,9 @@ from tests.model.state import (
     State,
     Step,
     World,
+    may_spend,
     put,
+    spend,
 )
 
 _NOT_STARTED = End("defer", SCHEDULED, "no", NOT_SENT)
@@ -47,15 +49,29 @@ def _leases(world: World, state: State) -> Iterator[Step]:
 
 
 def _reads(world: World, state: State, at: int, alive: set[int]) -> Iterator[Step]:
+    """The whole of a file, which is gone then; or some of it, by a reader that dies over it."""
     file = state.files[at]
     for replayed in _replay(world, state, at):
         journal = replayed.journal
-        if ledger.registered(journal, file.run, file.name) and file.name not in alive:
-            journal = ledger.end_run(journal, file.run)
-        files = put(state.files, at) if file.name not in alive else state.files
-        wrote = Wrote(journal, _event(state, journal))
-        before = replayed._replace(journal=state.journal, files=files)
-        yield moved("read a file", "anybody", before, wrote)
+        if file.name not in alive:
+            if ledger.registered(journal, file.run, file.name):
+                journal = ledger.end_run(journal, file.run)
+            replayed = replayed._replace(files=put(state.files, at))  # noqa: PLW2901
+        yield _read("read a file", state, replayed._replace(journal=journal))
+    if may_spend(world, state, "interrupt"):
+        after = spend(world, state, "interrupt")
+        own, number = _own_unsettled(world, state, at)
+        for settled in _settlings(world, state.journal, file, number):
+            yield _read("read a file, interrupted", after, after._replace(journal=settled))
+            forsaken = _forsaken(world, settled, file) if own else settled
+            if forsaken != settled:
+                partly = after._replace(journal=forsaken)
+                yield _read("read a file, interrupted", after, partly)
+
+
+def _read(verb: str, before: State, after: State) -> Step:
+    wrote = Wrote(after.journal, _event(before, after.journal))
+    return moved(verb, "anybody", after._replace(journal=before.journal), wrote)
 
 
 def _event(state: State, journal: Journal) -> str:
@@ -84,16 +100,28 @@ def _event(state: State, journal: Journal) -> str:
 def _replay(world: World, state: State, at: int) -> Iterator[State]:
     """``Rescue._replay``: what it proves of unsettled attempts, then what is late or lost."""
     file, journal = state.files[at], state.journal
+    own, number = _own_unsettled(world, state, at)
+    but = journal.attempts[number - 1].token if number else 0
+    for settled in _settlings(world, journal, file, number):
+        forsaken = _forsaken(world, settled, file) if own else settled
+        yield _late_or_lost(world, state._replace(journal=forsaken), file, but)
+
+
+def _own_unsettled(world: World, state: State, at: int) -> tuple[bool, int]:
+    """Whether the file's number is its run's own, and which attempt of it nobody settled."""
+    file, journal = state.files[at], state.journal
     own = ledger.registered(journal, file.run, file.name)
     if not world.keeps("a number given out again is another's"):
         own = file.run < len(journal.runs)
-    number = _unsettled(journal, file.run) if own else 0
-    for settled in _settlings(world, journal, file, number):
-        after = settled
-        if own and after.job.state in {CLAIMED, SENDING} and after.job.run == file.run:
-            after = ledger.rescue(world, after, poison=False).journal
-        but = journal.attempts[number - 1].token if number else 0
-        yield _late_or_lost(world, state._replace(journal=after), file, but)
+    return own, _unsettled(journal, file.run) if own else 0
+
+
+def _forsaken(world: World, journal: Journal, file: File) -> Journal:
+    """What a run still holds is taken from it, whatever its leases say."""
+    job = journal.job
+    if job.state not in {CLAIMED, SENDING} or job.run != file.run:
+        return journal
+    return ledger.rescue(world, journal, poison=False).journal
 
 
 def _unsettled(journal: Journal, run: int) -> int:
@@ -114,7 +142,8 @@ def _settlings(world: World, journal: Journal, file: File, number: int) -> Itera
     attempt = journal.attempts[number - 1]
     line = next((line for line in file.lines if _is_about(world, line, attempt, number)), None)
     ends = _proved(world, file, line, attempt.end)
-    if not ends:
+    if not ends or (line is None and world.shown is not None):
+        # In a replay the file may have been compacted: other jobs' sends are not in the trace.
         yield journal
     for end in ends:
         yield ledger.record_late(world, journal, attempt.token, number, end).journal

@@ -56,7 +56,7 @@ def _file_opens(world: World, state: State, at: int) -> Iterator[Step]:
     files = put(state.files, where, file._replace(lines=(*file.lines, line)))
     yield Step("open", name(worker), state._replace(files=files, workers=opened))
     if may_spend(world, state, "compact"):
-        after = spend(state, "compact")
+        after = spend(world, state, "compact")
         lines = (*(old for old in file.lines if not old.settled), line)
         files = put(state.files, where, file._replace(lines=lines, compacted=True))
         ghost = state.ghost._replace(vague=True)
@@ -67,14 +67,14 @@ def _file_opens(world: World, state: State, at: int) -> Iterator[Step]:
         state._replace(workers=with_worker(state, at, at="told", word="not sent")),
     )  # fmt: skip
     if may_spend(world, state, "drain"):
-        yield _revoked(state, at)
+        yield _revoked(world, state, at)
 
 
-def _revoked(state: State, at: int) -> Step:
+def _revoked(world: World, state: State, at: int) -> Step:
     """Told to stop: the unused permit is taken back, and the process ends afterwards."""
     worker = state.workers[at]
     workers = with_worker(state, at, at="told", word="not sent", parked=True)
-    return Step("revoke", name(worker), spend(state, "drain")._replace(workers=workers))
+    return Step("revoke", name(worker), spend(world, state, "drain")._replace(workers=workers))
 
 
 def _hand_starts(world: World, state: State, at: int) -> Iterator[Step]:
@@ -88,7 +88,7 @@ def _hand_starts(world: World, state: State, at: int) -> Iterator[Step]:
     after = state._replace(journal=journal, files=files, workers=workers)
     yield Step("start", name(worker), after)
     if may_spend(world, state, "drain"):
-        yield _revoked(state, at)
+        yield _revoked(world, state, at)
 
 
 def _line(state: State, worker: Worker, **changes: object) -> tuple[File, ...]:
@@ -115,7 +115,7 @@ def _writes(world: World, state: State, at: int) -> Iterator[Step]:
     files = _line(state, worker, word="not sent")
     yield Step("send nothing", name(worker), state._replace(workers=unsent, files=files))
     if may_spend(world, state, "drain"):
-        yield _revoked(state, at)
+        yield _revoked(world, state, at)
 
 
 def _hears(world: World, state: State, at: int) -> Iterator[Step]:
@@ -136,7 +136,7 @@ def _hears(world: World, state: State, at: int) -> Iterator[Step]:
     yield Step("hear", name(worker), state._replace(files=_line(state, worker, word=word),
                                                     workers=heard))  # fmt: skip
     if may_spend(world, state, "drain"):
-        yield from _gives_up(world, spend(state, "drain"), at)
+        yield from _gives_up(world, spend(world, state, "drain"), at)
 
 
 def _gives_up(world: World, state: State, at: int) -> Iterator[Step]:
@@ -169,7 +169,9 @@ def _settled(world: World, state: State, at: int, wrote: Wrote, end: End) -> Ite
     files = _forgotten(state, worker) if end.to != UNKNOWN else state.files
     yield moved("settle", name(worker), state, wrote, files=files, workers=idle(state, at))
     if may_spend(world, state, "unacknowledged"):
-        yield moved("settle, unconfirmed", name(worker), spend(state, "unacknowledged"), wrote)
+        yield moved(
+            "settle, unconfirmed", name(worker), spend(world, state, "unacknowledged"), wrote
+        )
 
 
 def _forgotten(state: State, worker: Worker) -> tuple[File, ...]:
@@ -205,7 +207,7 @@ def _ends(world: World, state: State, at: int) -> Iterator[Step]:
     """A clean end: every hand has returned, everything is told, the file goes."""
     worker = state.workers[at]
     if may_spend(world, state, "compact"):
-        yield _compacts(state, at)
+        yield _compacts(world, state, at)
     if state.lost == "unseen" and world.keeps("the witness is asked before a claim"):
         return
     workers = put(state.workers, at)
@@ -220,7 +222,7 @@ def _ends(world: World, state: State, at: int) -> Iterator[Step]:
     yield Step("end", name(worker), after)
 
 
-def _compacts(state: State, at: int) -> Step:
+def _compacts(world: World, state: State, at: int) -> Step:
     """It sends another job's post, and its file is begun anew without what is settled."""
     worker = state.workers[at]
     where = next(n for n, file in enumerate(state.files) if file.name == worker.file)
@@ -228,4 +230,6 @@ def _compacts(state: State, at: int) -> Step:
     lines = tuple(line for line in file.lines if not line.settled)
     files = put(state.files, where, file._replace(lines=lines, compacted=True))
     ghost = state.ghost._replace(vague=True)
-    return Step("compact", name(worker), spend(state, "compact")._replace(files=files, ghost=ghost))
+    return Step(
+        "compact", name(worker), spend(world, state, "compact")._replace(files=files, ghost=ghost)
+    )

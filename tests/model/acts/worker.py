@@ -173,6 +173,8 @@ def seen_on(world: World, state: State) -> tuple[str, ...]:
 
     ``like it``: something that could be ours, and cannot be told for certain.
     """
+    if world.shown is not None:
+        return tuple(seen for seen in world.shown if seen != "found" or state.page)
     if not world.can_look:
         return ()
     if state.page == 1:
@@ -237,7 +239,7 @@ def _begins(world: World, state: State, at: int) -> Iterator[Step]:
     workers = with_worker(state, at, at="begun", number=number, word="")
     yield moved("begin", name(worker), state, begun, workers=workers)
     if may_spend(world, state, "unacknowledged"):
-        yield from _unacknowledged(world, spend(state, "unacknowledged"), at, begun)
+        yield from _unacknowledged(world, spend(world, state, "unacknowledged"), at, begun)
 
 
 def _ends_otherwise(world: World, state: State, at: int, event: str) -> Iterator[Step]:

@@ -1,0 +1,151 @@
+"""Traces of real runs are paths of the model; traces that nobody could have left are refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.model import runs
+from tests.model.coverage import Coverage
+from tests.model.replay import Unexplained, beyond, explain
+from tests.model.trace import Trace
+
+KEPT = [
+    json.loads(line) for line in (Path(__file__).parent / "traces.jsonl").read_text().splitlines()
+]
+"""Traces of real runs, few and different; ``python -m tests.model.runs`` makes new ones."""
+SEEDS = (3, 12)
+FEWEST_JOBS = 40
+FEWEST_MOVES = 18
+
+
+@pytest.mark.parametrize("trace", KEPT, ids=[trace["key"] for trace in KEPT])
+def test_a_kept_trace_is_a_path_of_the_model(trace: Trace) -> None:
+    assert not beyond(trace)
+    assert explain(trace).path
+
+
+@pytest.mark.timeout(400)
+def test_what_real_workers_did_is_a_path_of_the_model() -> None:
+    coverage = Coverage()
+    for _, traces in runs.real(SEEDS):
+        coverage.add(explain(trace) for trace in traces if not beyond(trace))
+    coverage.add(map(explain, KEPT))
+    assert coverage.jobs >= FEWEST_JOBS
+    assert len(coverage.events) >= FEWEST_MOVES, coverage.told()
+
+
+# What was tampered with
+
+
+def _without_its_post(trace: Trace) -> bool:
+    trace["seen"] = [one for one in trace["seen"] if one["what"] not in {"store", "know"}]
+    trace["final"]["posts"] = 0
+    return trace["final"]["state"] == "published" and trace["final"]["attempts"] == 1
+
+
+def _sent_twice(trace: Trace) -> bool:
+    stores = [one for one in trace["seen"] if one["what"] == "store"]
+    trace["seen"] += [{**one, "at": one["at"] + 0.0001} for one in stores[:1]]
+    trace["final"]["posts"] += 1
+    return trace["final"]["attempts"] == 1 and len(stores) == 1 and _is_a_page(trace)
+
+
+def _begun_before_the_first_had_ended(trace: Trace) -> bool:
+    ends = [one for one in trace["seen"] if one["what"] == "settle" and one["attempt"] == 1]
+    later = [one for one in trace["seen"] if one["what"] in {"claim", "begin", "look"}
+             and one["attempt"] == 2]  # fmt: skip
+    if not ends or not later:
+        return False
+    for one in later:
+        one["at"] = ends[0]["at"] - 0.0001
+    return True
+
+
+def _settled_before_it_began(trace: Trace) -> bool:
+    begun = [one for one in trace["seen"] if one["what"] == "begin"]
+    ends = [one for one in trace["seen"] if one["what"] == "settle"]
+    if not begun or not ends:
+        return False
+    ends[0]["at"] = begun[0]["at"] - 0.0001
+    return True
+
+
+def _cancelled_while_it_is_sent(trace: Trace) -> bool:
+    begun = next((one for one in trace["seen"] if one["what"] == "begin"), None)
+    if begun is None:
+        return False
+    cancel = {"what": "event", "event": "cancel", "who": "editor", "attempt": 1}
+    trace["seen"].append({**cancel, "at": begun["at"] + 0.0001})
+    return True
+
+
+def _requeued_by_rescue(trace: Trace) -> bool:
+    rescued = [one for one in trace["seen"] if one.get("event") == "lease_expired"
+               and one["from"] == "sending"]  # fmt: skip
+    for one in rescued:
+        one["to"] = "scheduled"
+    return bool(rescued)
+
+
+def _proved_not_sent_though_it_is_there(trace: Trace) -> bool:
+    attempt = next((a for a in trace["attempts"] if a["outcome"] == "unknown"), None)
+    if attempt is None or attempt["proof"] or not trace["final"]["posts"]:
+        return False
+    attempt["proof"] = "not_sent"
+    return True
+
+
+def _said_to_be_cancelled(trace: Trace) -> bool:
+    trace["final"]["state"] = "cancelled"
+    return trace["final"]["attempts"] > 0
+
+
+def _judged_though_it_is_published(trace: Trace) -> bool:
+    verdict = {"what": "verdict", "decision": "absent", "who": "anna", "attempt": 1, "send": True}
+    trace["seen"].append({**verdict, "at": trace["seen"][-1]["at"] + 1})
+    return trace["final"]["state"] == "published"
+
+
+def _published_by_nobody(trace: Trace) -> bool:
+    trace["seen"] = [one for one in trace["seen"] if one.get("attempt") is None]
+    trace["attempts"], trace["final"]["attempts"] = [], 0
+    return trace["final"]["state"] == "published"
+
+
+def _is_a_page(trace: Trace) -> bool:
+    return bool(trace["platform"] == "facebook_pages")
+
+
+TAMPERINGS: tuple[Callable[[Trace], bool], ...] = (
+    _without_its_post, _sent_twice, _begun_before_the_first_had_ended, _settled_before_it_began,
+    _cancelled_while_it_is_sent, _requeued_by_rescue, _proved_not_sent_though_it_is_there,
+    _said_to_be_cancelled, _judged_though_it_is_published, _published_by_nobody,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS, ids=[each.__name__[1:] for each in TAMPERINGS])
+def test_a_trace_that_was_tampered_with_is_refused(tamper: Callable[[Trace], bool]) -> None:
+    refused = 0
+    for kept in KEPT:
+        trace = copy.deepcopy(kept)
+        if not tamper(trace):
+            continue
+        trace["seen"].sort(key=lambda one: one["at"])
+        with pytest.raises(Unexplained, match=trace["key"]):
+            explain(trace)
+        refused += 1
+    assert refused
+
+
+def test_the_first_step_that_nothing_explains_is_named() -> None:
+    trace = copy.deepcopy(next(one for one in KEPT if _said_to_be_cancelled(copy.deepcopy(one))))
+    _said_to_be_cancelled(trace)
+    with pytest.raises(Unexplained) as refused:
+        explain(trace)
+    assert "how its rows stand at the end" in str(refused.value)
+    assert "where the model could be" in str(refused.value)
