@@ -144,8 +144,9 @@ def _stages(
         return [list(each) for each in (first, wider) if each]
     if not ran:  # nothing runs it, so nothing can notice
         return [list(first)]
-    near = [test for test in ran if test.split("::")[0] in first]
-    far = [test for test in ran if test.split("::")[0] not in first]
+    own = {test.split("::")[0] for test in first}
+    near = [test for test in ran if test.split("::")[0] in own]
+    far = [test for test in ran if test.split("::")[0] not in own]
     files: dict[str, float] = {}
     for test in far:
         files[test.split("::")[0]] = min(files.get(test.split("::")[0], 1e9), ran[test])

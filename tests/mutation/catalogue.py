@@ -36,8 +36,9 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                                            f"{_LEDGER}/test_unique.py")),
     ("publisher/engine/ledger/enqueue.py", (f"{_LEDGER}/test_enqueue.py",)),
     ("publisher/engine/ledger/quarantine.py", (f"{_LEDGER}/test_quarantine.py",)),
-    ("publisher/engine/ledger/suspects.py", (f"{_LEDGER}/test_quarantine.py",
-                                             "tests/reconciler/test_quarantine.py")),
+    ("publisher/engine/ledger/suspects.py", (
+        f"{_LEDGER}/test_quarantine.py", "tests/reconciler/test_quarantine.py",
+        f"{_LEDGER}/test_bystanders.py::test_nothing_happens_to_any_other_in_quarantine")),
     ("publisher/engine/ledger/verdicts.py", ("tests/reconciler/test_verdicts.py",
                                              "tests/reconciler/test_repeats.py")),
     ("publisher/engine/ledger/doubts.py", ("tests/reconciler/test_doubts.py",
@@ -90,8 +91,20 @@ WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
 """What is asked when nothing of ``TESTS`` notices, and no record says which tests run the SQL."""
 
 GUARDED = ("publisher/engine/ledger/", "migrations/")
-GUARDS = (f"{_LEDGER}/test_guards.py", f"{_LEDGER}/test_bystanders.py")
+GUARDS = (f"{_LEDGER}/test_guards.py",)
 """Tests that were written for what survived."""
+_BESIDE = f"{_LEDGER}/test_bystanders.py::test_nothing_happens_to_any_other[embedded-{{}}]"
+BYSTANDERS = {
+    "late": ("a late yes", "a late no", "a late not now", "found in a file",
+             "found in a file with its post"),
+    "verdicts": ("it is live", "it was seen", "it is absent", "it is absent, again", "forced",
+                 "repeat", "drop"),
+    "doubts": ("take", "take what nobody has", "snooze", "look now", "a look", "a look given back"),
+    "leases": ("rescue", "rescue a claim", "forsake", "expire"),
+    "people": ("cancel", "cancel a claim", "move", "hold and release", "replace", "requeue",
+               "restore"),
+}  # fmt: skip
+"""What of the test of bystanders is about which module of the ledger."""
 
 QUERIES = (
     "publisher/engine/ledger", "publisher/engine/rescue.py", "publisher/engine/guard.py",
@@ -151,6 +164,8 @@ class Mutant:
         first = _first(TESTS, self.path)
         if self.path.startswith(GUARDED):
             first += GUARDS
+            of_module = BYSTANDERS.get(Path(self.path).stem, ())
+            first += tuple(_BESIDE.format(name) for name in of_module)
         return first, _first(WIDER, self.path)
 
 
