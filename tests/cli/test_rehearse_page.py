@@ -6,12 +6,11 @@ import json
 import os
 import pty
 import subprocess
-import sys
 
 import pytest
 
 from publisher.sandbox.process import SandboxProcess
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import PUBLISHER, Terminal
 
 QUICK = {
     "PUBLISHER_TCP_USER_TIMEOUT_SECONDS": "1",
@@ -19,24 +18,10 @@ QUICK = {
     "PUBLISHER_LOOK_MAX_SECONDS": "0.4",
     "PUBLISHER_LOOK_LIMIT": "4",
 }
-# As ``publisher rehearse`` wires them.
-COMMANDS = """
-import sys, typer
-from publisher.cli import rehearse_page
-from publisher import __main__ as entry
-from publisher.cli.exits import Exit
-app = typer.Typer()
-app.command()(rehearse_page.smoke)
-@app.command()
-def clean(channel: str = typer.Argument(None), json: bool = False) -> None:
-    rehearse_page.clean(channel, json=json)
-entry.app = app
-entry.main()
-"""
 
 
 def argv(*words: str) -> list[str]:
-    return [sys.executable, "-c", COMMANDS, *words]
+    return [*PUBLISHER, "rehearse", *words]
 
 
 def run(terminal: Terminal, *words: str) -> subprocess.CompletedProcess[str]:
