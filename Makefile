@@ -62,6 +62,10 @@ mutants: $(BIN)/.installed-dev ## Take each guard away once and see that a test 
 mutmut: $(BIN)/.installed-mutmut ## The same for the Python of engine and reconciler, in parts (MINUTES=30 ARGS=rules)
 	$(BIN)/python -m tests.mutation.mutmut_parts $(if $(MINUTES),--budget $(MINUTES)) $(ARGS)
 
+.PHONY: model
+model: $(BIN)/.installed-dev ## Every state of the publish protocol, at larger bounds than every test run (docs/model.md)
+	$(BIN)/python -m tests.model.explain $(ARGS)
+
 .PHONY: model-spin
 model-spin: $(BIN)/.installed-dev ## The protocol's second model, in Promela, at its larger sizes (needs spin and gcc)
 	MODEL_SPIN=big $(BIN)/pytest tests/model/promela $(ARGS)

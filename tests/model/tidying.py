@@ -71,7 +71,7 @@ def _is_blank(world: World, state: State, worker: Worker) -> bool:
     """Whether nobody will ever ask this run's file for anything."""
     if not world.budget("restore") and not world.budget("compact"):
         return True
-    if state.lost == "unseen":
+    if state.lost == "unseen" or state.journal.job.run == worker.run:
         return False
     lines = next(file.lines for file in state.files if file.name == worker.file)
     return not lines and not world.budget("compact")

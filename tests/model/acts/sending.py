@@ -211,7 +211,7 @@ def _ends(world: World, state: State, at: int) -> Iterator[Step]:
     if state.lost == "unseen" and world.keeps("the witness is asked before a claim"):
         return
     workers = put(state.workers, at)
-    if worker.parked:
+    if worker.parked or _is_still_its(state, worker):
         yield Step("exit", name(worker), state._replace(workers=workers))
         return
     journal = state.journal
@@ -220,6 +220,12 @@ def _ends(world: World, state: State, at: int) -> Iterator[Step]:
     files = tuple(file for file in state.files if file.name != worker.file)
     after = state._replace(journal=journal, files=files, workers=workers)
     yield Step("end", name(worker), after)
+
+
+def _is_still_its(state: State, worker: Worker) -> bool:
+    """Put back to a send of this run: its file knows what came of it, and stays."""
+    journal = state.journal
+    return journal.job.run == worker.run and ledger.registered(journal, worker.run, worker.file)
 
 
 def _compacts(world: World, state: State, at: int) -> Step:
