@@ -273,3 +273,26 @@ def test_what_is_given_up_has_ended_now(lane: Lane) -> None:
     ledger.drop(lane.ground.conn, doubt, who="me", reason="x")
     for each in (job, dropped):
         assert lane.ground.row(each.id)["settled_at"].year > 2020
+
+
+def test_a_first_death_is_counted_and_no_more(lane: Lane) -> None:
+    row = rescue(lane, fallen(lane, deaths=0, hand=True))
+    assert (row["state"], row["deaths"], row["reason"]) == ("scheduled", 1, None)
+    assert row["settled_at"] is None
+
+
+def test_those_that_are_rescued_together_are_told_of_once_each(lane: Lane) -> None:
+    claims = [fallen(lane, deaths=0, hand=True) for _ in range(3)]
+    sent = [lane.sending() for _ in range(2)]
+    for job in sent:
+        lane.ground.sql(
+            "UPDATE jobs SET lease_until = now() - interval '1 hour' WHERE id = %s", job.id
+        )
+    taken = ledger.rescue(lane.ground.conn, grace=15.0, deaths=3, who="me")
+    assert sorted(each.id for each in taken) == sorted(job.id for job in (*claims, *sent))
+    for claim in claims:
+        assert [event["event"] for event in lane.ground.events(claim.id)] == ["lease_expired"]
+        assert lane.ground.state(claim.id) is S.SCHEDULED
+    for job in sent:
+        assert [event["event"] for event in lane.ground.events(job.id)] == ["lease_expired"]
+        assert lane.ground.attempt(job.id)["reason"] == Reason.WORKER_DIED
