@@ -40,8 +40,11 @@ def main() -> int:
             return _record(lane)
         found = _chosen(mutants(lane.tree), asked.only)
         _try(lane, found, asked)
-    if asked.only is None:
-        book.tidy(found)
+        # As it is committed, and as it stands: an edit that is under way loses nothing.
+        every = {each.key: each for each in (*mutants(lane.tree), *mutants())}
+    book.tidy(every.values())
+    lines = book.read()
+    book.shorten(each for each in every.values() if each.key not in lines)
     return _report(found)
 
 

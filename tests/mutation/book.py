@@ -13,6 +13,7 @@ from tests.mutation.catalogue import ROOT, Mutant
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 ARGUED = Path(__file__).parent / "ARGUED.toml"
+BACKLOG = Path(__file__).parent / "BACKLOG.txt"
 NOTICED = frozenset({"killed", "timeout", "invalid"})
 USUAL_SECONDS = 4.0
 """What a mutant takes where nothing is known yet."""
@@ -70,15 +71,28 @@ def argued(path: Path = ARGUED) -> dict[str, str]:
     return {mutant: entry["why"] for entry in entries for mutant in entry["mutants"]}
 
 
+def backlog(path: Path = BACKLOG) -> frozenset[str]:
+    """Mutants whose turn has not come since the list was begun; it may only become shorter."""
+    return frozenset(path.read_text().splitlines()) if path.exists() else frozenset()
+
+
+def shorten(missing: Iterable[Mutant], path: Path = BACKLOG) -> None:
+    """Take out of the backlog what has been tried, or is gone."""
+    kept = backlog(path) & {mutant.key for mutant in missing}
+    path.write_text("".join(f"{key}\n" for key in sorted(kept)))
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """How the source stands. ``missing``: never tried as it is; ``survivors``: nobody noticed.
 
-    ``settled``: survivors that were argued. ``idle``: arguments about what is no survivor.
+    ``waiting``: of the missing ones, those of the backlog. ``settled``: survivors that were
+    argued. ``idle``: arguments about what is no survivor.
     """
 
     counts: Mapping[str, int]
     missing: tuple[Mutant, ...]
+    waiting: tuple[Mutant, ...]
     survivors: tuple[Mutant, ...]
     settled: tuple[Mutant, ...]
     idle: tuple[str, ...]
@@ -91,15 +105,20 @@ class Report:
 
 
 def report(
-    mutants: Sequence[Mutant], lines: Mapping[str, Line], arguments: Mapping[str, str]
+    mutants: Sequence[Mutant],
+    lines: Mapping[str, Line],
+    arguments: Mapping[str, str],
+    waiting: frozenset[str] = frozenset(),
 ) -> Report:
     """Hold what was found out against every mutant of the source."""
     known = [(mutant, lines[mutant.key]) for mutant in mutants if mutant.key in lines]
     alive = [mutant for mutant, line in known if line.result not in NOTICED]
     took = [line.seconds for _, line in known]
+    missing = [mutant for mutant in mutants if mutant.key not in lines]
     return Report(
         counts=Counter(line.result for _, line in known),
-        missing=tuple(mutant for mutant in mutants if mutant.key not in lines),
+        missing=tuple(missing),
+        waiting=tuple(mutant for mutant in missing if mutant.key in waiting),
         survivors=tuple(mutant for mutant in alive if mutant.id not in arguments),
         settled=tuple(mutant for mutant in alive if mutant.id in arguments),
         idle=tuple(sorted(set(arguments) - {mutant.id for mutant in alive})),
