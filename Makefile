@@ -50,6 +50,10 @@ else
 	$(BIN)/publisher rehearse random --more $(CRASH_RUNS) --ledger tests/crash/ledger.jsonl $(ARGS)
 endif
 
+.PHONY: stateful
+stateful: $(BIN)/.installed-dev ## Any sequence of steps over the real engine, page against journal (SEEDS=1..200: hours of it)
+	$(BIN)/python -m tests.stateful --seeds $(or $(SEEDS),1..20) $(ARGS)
+
 .PHONY: crash-restores
 crash-restores: $(BIN)/.installed-dev ## Put backups back and run clones, then compare (RESTORES=70: more of it)
 	$(BIN)/publisher rehearse restored --more $(or $(RESTORES),7) --ledger tests/crash/restores.jsonl $(ARGS)

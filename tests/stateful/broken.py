@@ -31,11 +31,14 @@ Apply = Callable[[Ground, ExitStack], None]
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """``rules``: words with which the judge must catch it, one of them."""
+    """``without``: rules that have nothing to do with it, so that chance comes to it sooner."""
 
-    name: str
     apply: Apply
-    rules: tuple[str, ...]
+    without: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.apply.__name__.replace("_", " ")
 
     @contextmanager
     def at_work(self, ground: Ground) -> Iterator[None]:
@@ -245,23 +248,30 @@ def foreign_id_believed(ground: Ground, stack: ExitStack) -> None:
     _without_trigger(ground, stack, "jobs", "jobs_moved")
 
 
-VARIANTS: Final = tuple(
-    Variant(apply.__name__.replace("_", " "), apply, rules)
-    for apply, rules in (
-        (rescue_requeues_sending, ("SILENT", "DUPLICATE", "AUDIT", "BROKE")),
-        (trigger_is_gone, ("SILENT", "AUDIT")),
-        (late_not_sent_unfenced, ("SILENT", "DUPLICATE", "AUDIT")),
-        (spool_says_not_started, ("SILENT", "DUPLICATE", "AUDIT")),
-        (file_read_without_its_lock, ("SILENT", "LOCK", "DUPLICATE", "AUDIT")),
-        (late_published_ignored, ("SILENT", "AUDIT", "LOST", "DUPLICATE", "UNHEARD")),
-        (lost_acknowledgement_then_sends, ("SILENT", "DUPLICATE", "AUDIT")),
-        (reconciler_trusts_absence, ("SILENT", "DUPLICATE", "AUDIT")),
-        (horizon_not_waited_for, ("LOCK", "SILENT", "DUPLICATE", "AUDIT")),
-        (old_look_believed, ("SILENT", "DUPLICATE", "AUDIT", "LOCK")),
-        (nobody_looks_before_a_second_send, ("DUPLICATE",)),
-        (guard_never_compares, ("DUPLICATE", "SILENT")),
-        (tick_alone, ("DUPLICATE", "SILENT")),
-        (strict_is_ignored, ("DUPLICATE", "SILENT")),
-        (foreign_id_believed, ("FALSE SUCCESS", "AUDIT")),
-    )
+_BACKUPS = ("back_up", "unquarantine", "witness")
+_EDITORS = ("edit", "gate", "write")
+_PEOPLE = ("see", "decide", "state_gone")
+_DOUBTS_ALONE = (*_BACKUPS, *_EDITORS, "strike")
+_SENDS_ALONE = (*_BACKUPS, *_PEOPLE, "gate")
+_LEASES_ALONE = (*_SENDS_ALONE, *_EDITORS, "strike", "reconcile", "arrive")
+
+VARIANTS: Final = (
+    Variant(rescue_requeues_sending, _SENDS_ALONE),
+    Variant(trigger_is_gone, _SENDS_ALONE),
+    Variant(late_not_sent_unfenced, _LEASES_ALONE),
+    Variant(spool_says_not_started, _SENDS_ALONE),
+    Variant(file_read_without_its_lock, _SENDS_ALONE),
+    Variant(late_published_ignored, _SENDS_ALONE),
+    Variant(lost_acknowledgement_then_sends, _SENDS_ALONE),
+    Variant(foreign_id_believed, _DOUBTS_ALONE),
+    Variant(nobody_looks_before_a_second_send, ()),
+    Variant(reconciler_trusts_absence, _DOUBTS_ALONE),
+    Variant(horizon_not_waited_for, _DOUBTS_ALONE),
+    Variant(guard_never_compares, ()),
+    Variant(tick_alone, ()),
+    Variant(strict_is_ignored, ()),
 )
+"""Caught by chance."""
+
+LED: Final = Variant(old_look_believed, ())
+"""Caught on a way of its own: chance would need two sends and two pages of one doubt."""

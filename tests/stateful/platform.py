@@ -232,8 +232,10 @@ class Scripted:
             return Deferred(Reason.PERMIT_LATE, "too late to begin")
         token, began = task.token.hex, self.page.now()
         self.page.half[token] = task
-        pause("half written")
-        self.page.half.pop(token, None)
+        try:
+            pause("half written")
+        finally:
+            del self.page.half[token]
         if self._is_cut_off(began):
             return Unknown(Reason.NO_ANSWER, "the time for the whole call was over")
         request = self.page.take(task, hidden=orders().hidden)
