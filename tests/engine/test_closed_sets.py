@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
-from publisher.engine.job import OPEN, JobId, State, Token
+from publisher.engine.job import OPEN, REHEARSAL, JobId, State, Token
 from publisher.engine.ledger import EarlierAttempt
 from publisher.engine.outcome import Proof
-from publisher.engine.queries.due import DueCounts
+from publisher.engine.queries.due import DueCounts, due_counts
 from publisher.engine.worker.held import Held
+from tests.engine.ground import Ground
 
 S = State
 AT = datetime(2026, 12, 7, tzinfo=UTC)
@@ -59,3 +60,15 @@ def test_the_first_of_the_doubtful_attempts_is_looked_for() -> None:
     looked_for = held("not_sent", "refused", "absent").to_look_at
     assert looked_for is not None
     assert looked_for.number == 2
+
+
+def test_what_is_due_is_counted_without_rehearsals_unless_they_are_asked_for(
+    own_ground: Ground,
+) -> None:
+    lane = own_ground.lane()
+    due, rehearsed = lane.add(), lane.add(queue=REHEARSAL)
+    lane.add(run_at=datetime.now(UTC) + timedelta(hours=1))
+    with own_ground.app.engine.connect() as conn:
+        assert due_counts(conn).unsettled == 1
+        assert due_counts(conn, only=[due, rehearsed]).unsettled == 2
+        assert due_counts(conn, only=[rehearsed]).unsettled == 1
