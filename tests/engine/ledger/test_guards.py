@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -127,8 +128,10 @@ def test_an_id_with_an_end_that_is_no_yes_is_not_kept_as_ours(lane: Lane) -> Non
 def sharing(lane: Lane, one: Placed | Claimed, other: Placed | Claimed) -> None:
     """Give the other job the token of the first, behind the triggers' back."""
     lane.ground.sql("SET session_replication_role = replica")
-    for table, column in (("jobs", "id"), ("attempts", "job_id")):
-        lane.ground.sql(f"UPDATE {table} SET token = %s WHERE {column} = %s", one.token, other.id)
+    lane.ground.sql(
+        "UPDATE jobs SET token = %s WHERE id = %s AND token IS NOT NULL", one.token, other.id
+    )
+    lane.ground.sql("UPDATE attempts SET token = %s WHERE job_id = %s", one.token, other.id)
     lane.ground.sql("SET session_replication_role = origin")
 
 
@@ -296,3 +299,44 @@ def test_those_that_are_rescued_together_are_told_of_once_each(lane: Lane) -> No
     for job in sent:
         assert [event["event"] for event in lane.ground.events(job.id)] == ["lease_expired"]
         assert lane.ground.attempt(job.id)["reason"] == Reason.WORKER_DIED
+
+
+def judged(lane: Lane, job: Placed, **how: Any) -> None:  # noqa: ANN401 - of ``confirm_published``
+    (doubt,) = ledger.doubts(lane.ground.conn, [job.id])
+    ledger.confirm_published(lane.ground.conn, doubt, permalink=None, who="me", reason="x", **how)
+
+
+DOUBTED: dict[str, Callable[[Lane, Placed], object]] = {
+    "yes": lambda lane, job: late(lane, job, f"late {job.id}"),
+    "no": lambda lane, job: ledger.record_late(
+        lane.ground.conn, job.id, job.token, refused(), who="worker run 9"
+    ),
+    "live": lambda lane, job: judged(lane, job, remote_id=f"live {job.id}"),
+    "seen": lambda lane, job: judged(lane, job, remote_id=None),
+    "absent": lambda lane, job: absent(lane, job, send=True),
+}
+
+
+@pytest.mark.parametrize("act", DOUBTED)
+def test_what_is_known_of_one_doubt_says_nothing_of_another_of_the_same_token(
+    lane: Lane, act: str
+) -> None:
+    other = lane.put(S.UNKNOWN)
+    job = lane.put(S.UNKNOWN)
+    sharing(lane, job, other)
+    before = lane.ground.everything(other.id)
+    DOUBTED[act](lane, job)
+    assert lane.ground.everything(other.id) == before
+    assert lane.ground.state(job.id) is not S.UNKNOWN
+
+
+def test_a_verdict_is_about_one_attempt_and_leaves_the_others_proofs(lane: Lane) -> None:
+    first = lane.put(S.SCHEDULED, begun=True)
+    second = lane.sending(first.id)
+    assert lane.end(second, lost()).done
+    before = lane.ground.attempt(first.id, 1)
+    absent(lane, second, send=False)
+    after = lane.ground.attempt(first.id, 1)
+    kept = ("outcome", "reason", "proof", "proof_detail", "proved_by", "proved_at")
+    assert [after[name] for name in kept] == [before[name] for name in kept]
+    assert lane.ground.attempt(first.id, 2)["proof"] == "absent"
