@@ -172,3 +172,12 @@ def test_a_suspect_does_not_wait_for_a_page_that_is_full(own_ground: Ground) -> 
     do(own_ground, "UPDATE jobs SET deaths = 1 WHERE channel_id = %(channel)s"
                    " AND state = 'scheduled'", lane)  # fmt: skip
     assert not ledger.suspects_wait(own_ground.conn, [QUEUE])
+
+
+def test_what_its_gate_lets_through_too_late_is_not_waited_for(
+    own_ground: Ground, since: datetime
+) -> None:
+    lane = own_ground.lane()
+    later(lane, since, 100)
+    do(own_ground, GATE.format("not_before = now() + interval '1 day'"), lane)
+    assert seconds(lane, since) is None
