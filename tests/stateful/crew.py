@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from queue import Empty
 from typing import Any
 from unittest import mock
+from uuid import UUID
 
 import psycopg
 import structlog
 from psycopg import pq
 
+from publisher.engine import spool
 from publisher.engine.guard import Guard
 from publisher.engine.job import Token
 from publisher.engine.ledger import DatabaseTrouble
@@ -271,6 +274,13 @@ class Noted:
 
     started: set[str] = field(default_factory=set)
     answered: dict[str, str] = field(default_factory=dict)
+    names: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def begin(self) -> None:
+        """Forget all of it."""
+        self.started.clear()
+        self.answered.clear()
+        self.names = count(1)
 
 
 @dataclass
@@ -305,6 +315,8 @@ class Crew:
             patch = mock.patch.object
             stack.enter_context(patch(Spool, "start", started))
             stack.enter_context(patch(Spool, "answer", answered))
+            # Files are read in the order of their names.
+            stack.enter_context(patch(spool, "uuid4", lambda: UUID(int=next(noted.names))))
             stack.enter_context(patch(coordinator, "Hands", SteppedHands))
             stack.enter_context(patch(coordinator, "_calm_collector", lambda: None))
             yield

@@ -30,7 +30,9 @@ SELECT j.id, c.key, j.state, j.reason, j.hold_reason, j.remote_id, j.attempts, c
  ORDER BY j.id
 """
 # What only says that nobody came for a while: here nobody comes until the test says so.
-NOBODY_CAME: Final = frozenset({"S01", "S04", "S05", "S06", "S08", "S09", "S10", "L03", "L04"})
+NOBODY_CAME: Final = frozenset(
+    {"S01", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "L03", "L04"}
+)
 _NOT_THERE: Final = frozenset({"scheduled", "claimed", "failed", "missed", "cancelled"})
 
 

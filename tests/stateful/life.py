@@ -138,8 +138,7 @@ class Life:
         stage.verbs.begin()
         stage.log.troubles.clear()
         noted = stage.noted
-        noted.started.clear()
-        noted.answered.clear()
+        noted.begin()
         self.world = World(Page(stage.clock.now), started=noted.started, answered=noted.answered)
         self.registry = Registry([Scripted(kind, self.world) for kind in Kind])
         self.crew = Crew(stage.lines, self.registry, self.folder)
