@@ -340,3 +340,45 @@ def test_a_verdict_is_about_one_attempt_and_leaves_the_others_proofs(lane: Lane)
     kept = ("outcome", "reason", "proof", "proof_detail", "proved_by", "proved_at")
     assert [after[name] for name in kept] == [before[name] for name in kept]
     assert lane.ground.attempt(first.id, 2)["proof"] == "absent"
+
+
+# Progress: of a claim, of its own content, of its own job.
+
+
+def test_a_send_that_has_begun_makes_no_progress(lane: Lane) -> None:
+    job = lane.claimed()
+    lane.begin(job)
+    before = lane.ground.everything(job.id)
+    assert ledger.save_progress(lane.ground.conn, [progress(job)], lease=900.0) == frozenset()
+    assert lane.ground.everything(job.id) == before
+
+
+def test_progress_is_of_one_job_though_others_hold_the_same(lane: Lane) -> None:
+    content = lane.new().content
+    job, other = lane.claimed(content=content), lane.claimed(content=content)
+    before = lane.ground.everything(other.id)
+    assert ledger.save_progress(lane.ground.conn, [progress(job)], lease=900.0) == {job.id}
+    assert lane.ground.everything(other.id) == before
+
+
+def test_progress_with_content_that_was_replaced_is_let_go(lane: Lane) -> None:
+    job = lane.claimed()
+    lane.ground.sql(
+        "UPDATE job_contents SET content = '{}', content_sha256 = sha256('{}') WHERE job_id = %s",
+        job.id,
+    )
+    assert ledger.save_progress(lane.ground.conn, [progress(job)], lease=900.0) == {job.id}
+    (kept,) = lane.ground.sql("SELECT * FROM job_contents WHERE job_id = %s", job.id)
+    assert (kept["progress"], kept["progress_sha256"]) == (None, None)
+
+
+def test_rescue_leaves_what_the_worker_itself_said_of_its_send(lane: Lane) -> None:
+    job = lane.sending()
+    end = replace(lost("it stopped half-way"), answer=Answer(status=502))
+    ledger.record_late(lane.ground.conn, job.id, job.token, end, who="worker run 9")
+    before = lane.ground.attempt(job.id)
+    assert lane.ground.state(job.id) is S.SENDING
+    lane.ground.sql("UPDATE jobs SET lease_until = now() - interval '1 hour' WHERE id = %s", job.id)
+    ledger.rescue(lane.ground.conn, grace=15.0, deaths=3, who="me")
+    assert lane.ground.state(job.id) is S.UNKNOWN
+    assert lane.ground.attempt(job.id) == before
