@@ -22,10 +22,14 @@ UNMADE: Final[dict[Move, str]] = {
 }
 """Rows of the table that neither the model nor the code makes, each with its reason."""
 
+_SAME: Final = "its event is that of a scheduled job, and a claim that began nothing leaves no row"
 UNSEEN: Final[dict[Move, str]] = {
     ("claimed", "release", "scheduled"): "a claim given back unharmed leaves no row",
     ("claimed", "wait", "scheduled"): "so does one that waits for its platform",
     ("unknown", "look_again", "unknown"): "counted by its looks",
+    ("claimed", "cancel", "cancelled"): _SAME,
+    ("claimed", "hold", "scheduled"): _SAME,
+    ("claimed", "reschedule", "scheduled"): _SAME,
 }
 """Rows that leave nothing to see by themselves, each with its reason."""
 

@@ -9,11 +9,13 @@ from publisher.engine.job import State as Named
 from publisher.engine.transitions import TABLE, Event
 from tests.model.acts.worker import BEFORE_SEND
 from tests.model.state import (
+    ABSENT,
     CANCELLED,
     CLAIMED,
     DROPPED,
     ENDED,
     FAILED,
+    FORCED,
     MISSED,
     NOT_SENT,
     PUBLISHED,
@@ -138,13 +140,16 @@ def _groundless(_: World, state: State) -> str:
         return ""
     if any(a.started and a.proof != NOT_SENT for a in journal.attempts):
         return ""
-    if _possibly_live(journal):
-        # Its proof stays, though its worker may say later that it sent nothing.
+    if any(attempt.proof in _BY_VERDICT for attempt in journal.attempts):
+        # That stays its proof, though its worker may say later that it sent nothing.
         return ""
     speakers = {worker.run for worker in state.workers} | {file.run for file in state.files}
     if any(attempt.run in speakers for attempt in journal.attempts):
         return ""
     return GROUNDLESS
+
+
+_BY_VERDICT: Final = frozenset({REPEAT_SAFE, ABSENT, FORCED})
 
 
 def _unheard(_: World, state: State) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from publisher.sandbox.behaviours import Kind
 from tests.model.acts.all import steps
 from tests.model.explore import described
 from tests.model.state import (
@@ -286,8 +287,10 @@ def _verdict(moment: Seen, _before: State, step: Step) -> bool:
     return step.verb in _BY_PEOPLE[decision]
 
 
-def _store(_moment: Seen, _before: State, step: Step) -> bool:
-    return step.verb in {"store", "store and refuse"}
+def _store(moment: Seen, _before: State, step: Step) -> bool:
+    """A platform that lies says so in its own log."""
+    lies = moment["kind"] == Kind.FALSE_REFUSAL
+    return step.verb == "store" or (lies and step.verb == "store and refuse")
 
 
 def _promise(_moment: Seen, _before: State, step: Step) -> bool:

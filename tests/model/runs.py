@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from publisher.rehearsal.plan.schedule import scheduled, with_victims
+from publisher.rehearsal.plan.schedule import Schedule, scheduled, with_victims
 from publisher.rehearsal.stage import run as stage
 from publisher.rehearsal.stage.lane import Lane
 from tests.model import trace
@@ -24,17 +24,27 @@ from tests.model.trace import Trace
 
 def real(seeds: Iterable[int]) -> Iterator[tuple[int, list[Trace]]]:
     """Run these seeds, one after the other on one lane. Raises what a run says is broken."""
+    for schedule, result, traces in _run(map(scheduled, seeds)):
+        if result.broken:
+            message = f"seed {schedule.seed}: {result.broken}"
+            raise AssertionError(message)
+        yield schedule.seed, traces
+
+
+def broken(schedules: Iterable[Schedule]) -> Iterator[list[Trace]]:
+    """Run schedules of broken engines; what they leave is what they leave."""
+    for _, _, traces in _run(schedules):
+        yield traces
+
+
+def _run(schedules: Iterable[Schedule]) -> Iterator[tuple[Schedule, stage.Result, list[Trace]]]:
     with Lane.open() as lane:
-        for seed in seeds:
+        for schedule in map(with_victims, schedules):
             lane.renew()
-            schedule = with_victims(scheduled(seed))
             with stage._database(lane, schedule) as (ground, home):
                 result = stage.Run(lane, schedule, ground, home).go()
-                if result.broken:
-                    message = f"seed {seed}: {result.broken}"
-                    raise AssertionError(message)
                 with lane.server.admin(ground.name) as conn:
-                    yield seed, trace.read(conn, lane.sandbox.log)
+                    yield schedule, result, trace.read(conn, lane.sandbox.log)
 
 
 def _main(seeds: str, *files: str) -> int:

@@ -138,7 +138,7 @@ class Look(NamedTuple):
     """Somebody looks at the page: what they look for, and what they saw as they began.
 
     ``clear``: the sender was proved gone by then and what it wrote had landed, as far as the
-    journal knows.
+    journal knows. ``after``: nothing of lost sends could arrive any more.
     """
 
     who: str
@@ -148,6 +148,7 @@ class Look(NamedTuple):
     latest: int
     clear: bool
     seen: str
+    after: bool = False
 
 
 class Ghost(NamedTuple):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from publisher_broken_variants.crashes import VARIANTS
 
 from tests.model import runs
 from tests.model.coverage import Coverage
@@ -19,6 +21,7 @@ KEPT = [
 ]
 """Traces of real runs, few and different; ``python -m tests.model.runs`` makes new ones."""
 SEEDS = (3, 12)
+BROKEN = ("send before begin commits", "timeout read as failure", "cancel ignores sending")
 FEWEST_JOBS = 40
 FEWEST_MOVES = 18
 
@@ -37,6 +40,19 @@ def test_what_real_workers_did_is_a_path_of_the_model() -> None:
     coverage.add(map(explain, KEPT))
     assert coverage.jobs >= FEWEST_JOBS
     assert len(coverage.events) >= FEWEST_MOVES, coverage.told()
+
+
+@pytest.mark.timeout(300)
+def test_what_broken_workers_did_is_not() -> None:
+    refused = Counter[str]()
+    schedules = [VARIANTS[name].aim(name, 1) for name in BROKEN]
+    for name, traces in zip(BROKEN, runs.broken(schedules), strict=True):
+        for trace in traces:
+            try:
+                explain(trace)
+            except Unexplained:
+                refused[name] += 1
+    assert {*refused} == {*BROKEN}
 
 
 # What was tampered with

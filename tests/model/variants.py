@@ -105,6 +105,11 @@ VARIANTS: Final = {
         Variant("what may be lost is held back", "lost commits", HIDDEN),
     "quarantine ended before what was lost has landed":
         Variant("a quarantine waits until nothing can arrive", "lost, and looked for", HIDDEN),
+    "a doubt from before a loss judged too soon":
+        Variant(
+            "a doubt from before a loss waits until nothing can arrive",
+            "lost while it is judged", HIDDEN, (UNDER_WAY,),
+        ),
     "what comes back skips its quarantine":
         Variant("what comes back is held as well", "lost, and looked for", HIDDEN),
     "a worker run's number believed after lost commits":
@@ -116,6 +121,4 @@ VARIANTS: Final = {
 HOLES: Final = {
     "freed by a file after a loss, and not held":
         Variant(UNDER_WAY, "lost settles", HIDDEN),
-    "freed by a verdict after a loss, and not held":
-        Variant(UNDER_WAY, "lost while it is judged", HIDDEN),
 }  # fmt: skip

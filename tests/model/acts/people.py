@@ -126,8 +126,14 @@ def doubt_seen(world: World, state: State, who: str, seen: str) -> Look:
     token = journal.attempts[number - 1].token if number else 0
     return Look(
         who, journal.job.since, number, token, len(journal.attempts),
-        unlocked(world, state, number), seen,
+        unlocked(world, state, number), seen, state.landed,
     )  # fmt: skip
+
+
+def may_free(world: World, state: State, look: Look) -> bool:
+    """Whether that look may say that it is not there: after a loss, begun when it is long over."""
+    waits = world.keeps("a doubt from before a loss waits until nothing can arrive")
+    return look.clear and not (waits and state.lost == "seen" and not look.after)
 
 
 def unlocked(world: World, state: State, number: int) -> bool:
@@ -180,7 +186,7 @@ def _decides(world: World, state: State, at: int) -> Iterator[Step]:
         yield moved(verb, OPERATOR, after, wrote)
     dropped = after.journal._replace(job=ledger.moved(world, job, DROPPED))
     yield moved("drop", OPERATOR, after, Wrote(dropped, "drop"))
-    if look.clear and look.seen == "it" and may_spend(world, state, "wrong"):
+    if may_free(world, state, look) and look.seen == "it" and may_spend(world, state, "wrong"):
         wrong = spend(world, after, "wrong")._replace(ghost=after.ghost._replace(wrong=True))
         wrote = ledger.confirm_absent(world, wrong.journal, look.number, SCHEDULED)
         yield moved("absent, wrongly", OPERATOR, wrong, wrote)
@@ -193,7 +199,7 @@ def _verdicts(world: World, state: State, look: Look) -> Iterator[tuple[str, Wro
     if look.seen == "it":
         yield "live", ledger.confirm_published(world, journal, number, with_id=True)
         yield "attest", ledger.confirm_published(world, journal, number, with_id=False)
-    elif look.clear:
+    elif may_free(world, state, look):
         yield "absent, send", ledger.confirm_absent(world, journal, number, SCHEDULED)
         yield "absent, give up", ledger.confirm_absent(world, journal, number, FAILED)
         if world.strangers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.model import ledger
-from tests.model.acts.people import doubt_seen, found_live, let_go, stands, without
+from tests.model.acts.people import doubt_seen, found_live, let_go, may_free, stands, without
 from tests.model.acts.worker import moved, seen_on
 from tests.model.ledger import Wrote
 from tests.model.state import (
@@ -82,7 +82,7 @@ def _judged(world: World, state: State, look: Look) -> Wrote | None:
         return ledger.confirm_published(world, journal, number, with_id=True)
     if _may_repeat(world, state, look, number):
         return ledger.repeat(world, journal, number)
-    if _is_absent(world, look) and look.clear and world.requeues:
+    if _is_absent(world, look) and may_free(world, state, look) and world.requeues:
         if number and journal.attempts[number - 1].proof == REPEAT_SAFE:
             return None
         return ledger.confirm_absent(world, journal, number, SCHEDULED)
@@ -99,7 +99,7 @@ def _may_repeat(world: World, state: State, look: Look, number: int) -> bool:
         return False
     if world.key == "atomic":
         return True
-    return look.clear and look.seen in {"nothing", "absent"}
+    return may_free(world, state, look) and look.seen in {"nothing", "absent"}
 
 
 def _is_absent(world: World, look: Look) -> bool:
