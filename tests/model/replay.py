@@ -45,6 +45,10 @@ class Unexplained(AssertionError):
     """A moment of a trace that the model cannot have come to."""
 
 
+class TooWide(Exception):
+    """So many paths fit that no verdict on the trace is possible in bounded time and memory."""
+
+
 @dataclass(slots=True)
 class Explained:
     """One explanation: its moves, and which of the model's were among them."""
@@ -113,7 +117,8 @@ def beyond(trace: Trace) -> str:
 def explain(trace: Trace) -> Explained:
     """Explain everything that was seen, and how the rows stood at the end.
 
-    Raises ``Unexplained``, naming the first moment that no path comes to.
+    Raises ``Unexplained``, naming the first moment that no path comes to; ``TooWide``;
+    ``ValueError`` for a trace of another format.
     """
     if trace["format"] != FORMAT:
         message = f"a trace of format {trace['format']}, and this reads {FORMAT}"
@@ -158,7 +163,7 @@ def _quiet_before(moments: list[Seen], at: int) -> frozenset[str]:
 
 
 def _spread(world: World, first: Came, *, has_page: bool, quiet: frozenset[str]) -> Came:
-    """Everything that may have come about unseen. Raises ``Unexplained`` when that is too much."""
+    """Everything that may have come about unseen. Raises ``TooWide``."""
     reached: Came = dict.fromkeys(first)
     frontier = list(first)
     while frontier:
@@ -173,7 +178,7 @@ def _spread(world: World, first: Came, *, has_page: bool, quiet: frozenset[str])
                     found.append(after)
         if len(reached) > _AT_MOST:
             message = f"{world.name}: more than {_AT_MOST} states explain one moment"
-            raise Unexplained(message)
+            raise TooWide(message)
         frontier = found
     return reached
 

@@ -18,7 +18,7 @@ from publisher.rehearsal.stage import run as stage
 from publisher.rehearsal.stage.lane import Lane
 from tests.model import trace
 from tests.model.coverage import Coverage
-from tests.model.replay import Unexplained, beyond, explain
+from tests.model.replay import TooWide, Unexplained, beyond, explain
 from tests.model.trace import Trace
 
 
@@ -58,7 +58,7 @@ def _main(seeds: str, *files: str) -> int:
                 continue
             try:
                 coverage.add([explain(one)])
-            except Unexplained as error:
+            except (Unexplained, TooWide) as error:
                 refused += 1
                 sys.stdout.write(f"seed {seed}: {error}\n")
     for file in files:
