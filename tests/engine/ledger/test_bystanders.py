@@ -47,6 +47,7 @@ def crowd(lane: Lane) -> None:
         lane.put(state, begun=True)
     may_be_live(lane, S.SCHEDULED)
     may_be_live(lane, S.UNKNOWN)
+    spool_found(lane, lane.put(S.CANCELLED))
     held = lane.put(S.SCHEDULED)
     with lane.ground.app.engine.begin() as conn:
         ledger.hold(conn, held.id, who="me")
