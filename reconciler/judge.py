@@ -38,7 +38,8 @@ class Case:
     ``looks`` were made before this one. ``latest``: sends begun so far; ``attempt``: the one in
     question, 0 where the database lost it. ``repeat_until`` is when the platform forgets the first
     attempt's key; None where it never does, or takes none. ``repeat_ended``: a repeat was to be
-    made, and somebody called it off, it was refused, or it came too late.
+    made, and somebody called it off, it was refused, or it came too late. ``arrives_until``: what
+    a database lacks that was put back may arrive until then.
     """
 
     capabilities: Capabilities
@@ -51,6 +52,7 @@ class Case:
     repeat_until: datetime | None = None
     useful_until: datetime | None = None
     repeat_ended: bool = False
+    arrives_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,9 @@ def _ask(case: Case, patience: Patience, why: str) -> Judgement:
 
 def _nothing_can_arrive(case: Case, patience: Patience) -> bool:
     unlocks_at = case.sender.unlocks_at(patience.horizon)
-    return unlocks_at is not None and unlocks_at <= case.began_at
+    if unlocks_at is None or unlocks_at > case.began_at:
+        return False
+    return case.arrives_until is None or case.arrives_until <= case.began_at
 
 
 def _still_useful(case: Case) -> bool:

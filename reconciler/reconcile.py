@@ -75,6 +75,7 @@ class Look:
             else first + timedelta(seconds=lives - _REPEAT_MARGIN),
             useful_until=doubt.useful_until,
             repeat_ended=doubt.repeat_ended,
+            arrives_until=doubt.arrives_until,
         )
 
 

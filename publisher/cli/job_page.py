@@ -301,8 +301,8 @@ def _event(moment: Moment, of: tzinfo) -> str:
 def _sender(detail: JobDetail, doubt: Doubt, horizon: timedelta, of: tzinfo) -> str:
     """Whether who began the doubtful attempt can still write: it decides what people may do."""
     sender = doubt.sender
-    unlocks_at = sender.unlocks_at(horizon)
-    if doubt.incarnation is None:
+    unlocks_at = doubt.unlocks_at(horizon)
+    if not sender.run:
         return _("the record of who sent it is lost; sending again stays locked")
     run = _("worker run {n} on {host}").format(n=sender.run, host=visible(sender.host))
     if unlocks_at is None:

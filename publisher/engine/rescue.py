@@ -20,12 +20,14 @@ from publisher.engine.outcome import Deferred, Outcome, Proof, Published, Reason
 from publisher.engine.points import Point, Probe, unwatched
 from publisher.engine.retry import Policy, Settlement, Standing
 from publisher.engine.spool import (
+    SUFFIX,
     Abandoned,
     Opened,
     Record,
     Trace,
     abandoned,
     boot_id,
+    peek,
 )
 from publisher.engine.tally import Count, Tally
 from publisher.engine.witness import Cause
@@ -85,7 +87,35 @@ class Rescue:
                     raise
                 kind = type(error).__name__
                 log.error("spool.unread", file=file.path.name, kind=kind, alert=True)  # noqa: TRY400
+        if ledger.holds_suspects(conn):
+            self._ask_the_living(conn, deployment or ledger.deployment_id(conn))
         return found
+
+    def _ask_the_living(self, conn: psycopg.Connection[Any], deployment: str) -> None:
+        """Doubt sends of runs that still hold their file, where the database lost their begin.
+
+        A frozen one cannot tell of it, and may write on when what is doubted was long let go.
+        """
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            if path == self.own:
+                continue
+            try:
+                record, is_held = peek(path)
+            except OSError:
+                continue  # it ended, and took its file with it
+            if not is_held or record is None or record.deployment != deployment:
+                continue
+            started = [
+                (trace.opened, trace)
+                for trace in record.traces.values()
+                if trace.opened is not None and trace.started
+            ]
+            known = ledger.known_attempts(
+                conn, [(opened.job_id, opened.attempt, opened.token) for opened, _ in started]
+            )
+            for opened, trace in started:
+                if opened.token not in known:
+                    self._lost(conn, record, opened, trace)
 
     def _read(
         self, conn: psycopg.Connection[Any], file: Abandoned, deployment: str, now: datetime

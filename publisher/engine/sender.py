@@ -6,8 +6,10 @@ what it wrote must have had its time to land.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Self
 
 DECLARED_MARGIN = timedelta(minutes=15)
 """A person's word that a machine is gone takes effect this much later than a proof would."""
@@ -27,6 +29,21 @@ class Sender:
     returned_at: datetime | None = None
     ended_at: datetime | None = None
     declared_gone_at: datetime | None = None
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> Self:
+        """Take what the database said as JSON: times in ISO 8601."""
+        at = {
+            name: None if facts[name] is None else datetime.fromisoformat(facts[name])
+            for name in ("returned_at", "ended_at", "declared_gone_at")
+        }
+        return cls(run=facts["run"] or 0, host=facts["host"] or "an unknown host", **at)
+
+    def sure_gone_at(self) -> datetime:
+        """``gone_at`` of one that is proved gone."""
+        gone_at = self.gone_at()
+        assert gone_at is not None  # noqa: S101 - its callers ask that first
+        return gone_at
 
     def gone_at(self) -> datetime | None:
         """Since when it can write no more, or None while nothing proves that."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -26,12 +27,14 @@ class Doubt:
 
     ``latest`` is the job's newest attempt, ``attempt`` the one that may be live: the one without
     a proof, else the newest that a repeat was said to be safe for, else the first whose refusal
-    might have been a lie; 0 where the database lost it. A verdict names both, so that an old look
-    cannot judge a new attempt.
+    might have been a lie; 0 where the database lost one, whatever else it has. A verdict names
+    both, so that an old look cannot judge a new attempt.
 
     ``live_since``: when the first byte of it, or of an earlier one that it repeats, may have left:
     a key that is honoured shows the first. ``returned_at``: when its hand said how the call ended.
     ``repeat_ended``: it was to be repeated, and that came to its end; never again by a machine.
+    ``others``: who sent the attempts before it that it repeats, as ``Sender`` has them. Absence is
+    said of theirs, too. ``arrives_until``: what a restored database lacks may arrive until then.
     """
 
     job_id: JobId
@@ -63,21 +66,34 @@ class Doubt:
     asked_at: datetime | None
     taken_by: str | None
     now: datetime
+    others: Sequence[Mapping[str, Any]] = ()
+    arrives_until: datetime | None = None
 
     @property
     def sender(self) -> Sender:
-        """What is known of the hand that made the send."""
-        return Sender(
+        """What is known of the hand that made the send: of several, of the one gone last."""
+        first = Sender(
             run=self.incarnation or 0,
             host=self.host or "an unknown host",
             returned_at=self.returned_at,
             ended_at=self.ended_at,
             declared_gone_at=self.declared_gone_at,
         )
+        senders = [first, *map(Sender.read, self.others)]
+        return next((one for one in senders if one.gone_at() is None), None) or max(
+            senders, key=Sender.sure_gone_at
+        )
+
+    def unlocks_at(self, horizon: timedelta) -> datetime | None:
+        """From when on nothing of it can arrive (R4); None until its senders are proved gone."""
+        unlocks_at = self.sender.unlocks_at(horizon)
+        if unlocks_at is None or self.arrives_until is None:
+            return unlocks_at
+        return max(unlocks_at, self.arrives_until)
 
     def query(self, channel: Channel, bound: frozenset[str], horizon: timedelta) -> LookQuery:
         """What an adapter is asked about the attempt; ``bound`` as ``bound_elsewhere`` gives it."""
-        unlocks_at = self.sender.unlocks_at(horizon)
+        unlocks_at = self.unlocks_at(horizon)
         return LookQuery(
             task=Task(
                 job_id=self.job_id,
@@ -103,35 +119,47 @@ class Doubt:
 # a drained worker gave up waiting. What it says after one of those comes late, and then it is the
 # coming that counts: the attempt's settled_at is when it was given up, and it may have written
 # for as long as nothing was heard of it.
-_DOUBT = """
+_RETURNED = """
+       CASE WHEN {a}.reason IS DISTINCT FROM 'worker_died' AND {a}.reason IS DISTINCT FROM 'drained'
+            THEN greatest({a}.settled_at,
+                          (SELECT max(e.at) FROM job_events e
+                            WHERE e.job_id = j.id AND e.attempt = {a}.number
+                              AND e.event IN ('late_answer', 'spool_read'))) END"""
+# A send that the database lost is in nobody's attempt: what another's sender did proves nothing.
+_DOUBT = f"""
 SELECT j.id AS job_id, c.key, j.kind, j.channel_id, c.content, c.content_sha256, c.platform_key,
        c.progress, j.useful_until, j.attempts AS latest, coalesce(a.number, 0) AS attempt,
        a.token, a.begun_at,
        (SELECT min(f.begun_at) FROM attempts f WHERE f.job_id = j.id) AS first_begun_at,
        (SELECT min(f.begun_at) FROM attempts f
          WHERE f.job_id = j.id AND (f.number = a.number OR f.proof = 'repeat_safe')) AS live_since,
-       a.settled_at,
-       CASE WHEN a.reason IS DISTINCT FROM 'worker_died' AND a.reason IS DISTINCT FROM 'drained'
-            THEN greatest(a.settled_at,
-                          (SELECT max(e.at) FROM job_events e
-                            WHERE e.job_id = j.id AND e.attempt = a.number
-                              AND e.event IN ('late_answer', 'spool_read'))) END AS returned_at,
+       a.settled_at, {_RETURNED.format(a="a")} AS returned_at,
        coalesce(a.reason, j.reason) AS reason,
        coalesce(a.proof = 'repeat_safe', false) AS repeat_ended,
        a.answer ->> 'remote_handle' AS remote_handle,
        i.id AS incarnation, i.host, i.ended_at, i.declared_gone_at,
-       d.since, d.looks, d.asked_at, d.taken_by, clock_timestamp() AS now
+       d.since, d.looks, d.asked_at, d.taken_by, clock_timestamp() AS now,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'run', o.incarnation, 'host', oi.host,
+                   'returned_at', {_RETURNED.format(a="o")},
+                   'ended_at', oi.ended_at, 'declared_gone_at', oi.declared_gone_at)), '[]')
+          FROM attempts o LEFT JOIN incarnations oi ON oi.id = o.incarnation
+         WHERE o.job_id = j.id AND o.proof = 'repeat_safe'
+           AND o.number IS DISTINCT FROM a.number) AS others,
+       (SELECT max(q.absent_after) FROM quarantines q WHERE q.at >= d.since) AS arrives_until
   FROM doubts d
   JOIN jobs j ON j.id = d.job_id
   JOIN job_contents c ON c.job_id = j.id
   LEFT JOIN LATERAL (
        SELECT * FROM attempts a WHERE a.job_id = j.id AND a.proof IS DISTINCT FROM 'not_sent'
+          AND NOT EXISTS (SELECT FROM orphans x WHERE x.job_id = j.id AND NOT EXISTS (
+                              SELECT FROM attempts y WHERE y.token = x.token))
         ORDER BY a.proof IS NOT NULL, a.proof <> 'repeat_safe',
                  CASE a.proof WHEN 'repeat_safe' THEN -a.number ELSE a.number END
         LIMIT 1) AS a ON true
   LEFT JOIN incarnations i ON i.id = a.incarnation
  WHERE d.job_id = ANY(%(ids)s) AND j.state = 'unknown'
-"""
+"""  # noqa: S608 - one expression of ours, of two tables
 _CLAIM = """
 WITH picked AS MATERIALIZED (
     SELECT d.job_id FROM doubts d

@@ -119,6 +119,14 @@ def claim_suspects(conn: Conn, *, limit: int, lease: float) -> list[tuple[Suspec
     return [(suspect, held[suspect.job_id]) for suspect in suspects(conn, list(held))]
 
 
+_HOLDS = "SELECT FROM publisher.quarantined WHERE released_at IS NULL LIMIT 1"
+
+
+def holds_suspects(conn: AnyConnection) -> bool:
+    """Whether any job is in quarantine."""
+    return driver_of(conn).execute(_HOLDS).rowcount > 0
+
+
 def suspects(conn: AnyConnection, ids: list[JobId]) -> list[Suspect]:
     """What is known of these jobs, of those that are in quarantine."""
     with driver_of(conn).cursor(row_factory=class_row(Suspect)) as cursor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ SELECT id, state, attempts, channel_id, useful_until, clock_timestamp() AS now
   FROM publisher.jobs WHERE id = %s FOR UPDATE
 """
 _SINCE = "SELECT since FROM publisher.doubts WHERE job_id = %s"
+_ARRIVES_UNTIL = "SELECT max(absent_after) FROM publisher.quarantines WHERE at >= %s"
 _LAST_VERDICT = """
 SELECT decision, who, at, reason FROM publisher.verdicts
  WHERE job_id = %s ORDER BY id DESC LIMIT 1
@@ -159,7 +160,7 @@ def confirm_absent(  # noqa: PLR0913 - a verdict is all of these; each is named 
     useful by then; ``AlreadyDecided``.
     """
     with _judging(conn, doubt) as (driver, job):
-        _require_gone(doubt, job["now"], horizon)
+        _require_gone(driver, doubt, job["now"], horizon)
         if send:
             _require_useful(doubt, send_at or job["now"], useful_until or job["useful_until"])
         _prove(driver, doubt, Proof.FORCED if forced else Proof.ABSENT, who, reason)
@@ -282,16 +283,21 @@ def _bind(driver: Conn, job: Mapping[str, Any], remote_id: str, permalink: str |
 def why_locked(doubt: Doubt, now: datetime, horizon: timedelta) -> str | None:
     """Why the post may not be sent again yet (R4), and what unlocks it; None when it may."""
     sender = doubt.sender
-    unlocks_at = sender.unlocks_at(horizon)
+    unlocks_at = doubt.unlocks_at(horizon)
     if unlocks_at is not None and unlocks_at <= now:
         return None
+    if unlocks_at is not None and unlocks_at == doubt.arrives_until:
+        return (
+            f"Sending again is locked until {unlocks_at:%Y-%m-%d %H:%M:%S %Z}: this database was "
+            "put back or lost commits, and what it no longer knows of may still arrive."
+        )
     run = f"worker run {sender.run} on {sender.host}"
     if unlocks_at is not None:
         return (
             f"Sending again is locked until {unlocks_at:%Y-%m-%d %H:%M:%S %Z}: {run} is gone, but "
             "what it wrote may still arrive."
         )
-    if doubt.incarnation is None:
+    if not sender.run:
         return (
             "Sending again is locked: the record of who sent the first one is lost, so nobody can "
             "be proved to have stopped."
@@ -305,7 +311,10 @@ def why_locked(doubt: Doubt, now: datetime, horizon: timedelta) -> str | None:
     )
 
 
-def _require_gone(doubt: Doubt, now: datetime, horizon: timedelta) -> None:
+def _require_gone(driver: Conn, doubt: Doubt, now: datetime, horizon: timedelta) -> None:
+    # Asked anew: the database may have been put back since the doubt was read.
+    row = driver.execute(_ARRIVES_UNTIL, [doubt.since]).fetchone()
+    doubt = replace(doubt, arrives_until=None if row is None else row[0])
     message = why_locked(doubt, now, horizon)
     if message is not None:
         raise Conflict(message, code="sender-may-be-alive", state=State.UNKNOWN)
