@@ -145,6 +145,11 @@ def claimed_by(conn: psycopg.Connection[Any], incarnation: int) -> dict[JobId, T
     return {JobId(row[0]): Token(row[1]) for row in rows}
 
 
+def is_sending(conn: psycopg.Connection[Any], incarnation: int) -> bool:
+    """Whether the database holds a send of this worker run that has no end."""
+    return conn.execute(f"{_HELD} AND state = 'sending'", [incarnation]).rowcount > 0
+
+
 # Found from the jobs it still holds, and from those rescue has doubted: there is no index of
 # attempts by worker run, and this is read while the worker that reads has leases to renew.
 _UNSETTLED = """

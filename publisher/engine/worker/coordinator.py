@@ -232,10 +232,11 @@ class Worker:
         if self._conn is None:
             return False
         try:
-            if self._is_known(self._conn):
-                if ledger.held_by(self._conn, self.incarnation):
-                    return False  # put back to a send of ours: the file knows what came of it
-                ledger.end(self._conn, self.incarnation, self._failed or "drained")
+            # Put back to before us, or to a send of ours: the file knows what came of it.
+            is_known = self._is_known(self._conn)
+            if not is_known or ledger.is_sending(self._conn, self.incarnation):
+                return False
+            ledger.end(self._conn, self.incarnation, self._failed or "drained")
         except psycopg.Error as error:
             log.warning("worker.end_unrecorded", error=first_line(error))
             return False

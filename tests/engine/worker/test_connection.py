@@ -273,8 +273,10 @@ def test_a_database_that_lost_the_begin_of_a_send_under_way(crew: Crew) -> None:
     crew.ground.sql("SET session_replication_role = replica")
     crew.ground.sql("DELETE FROM attempts WHERE job_id = %s", crew.id(job))
     crew.ground.sql(
+        # Not due: between this and the cut the worker would claim it again.
         "UPDATE jobs SET state = 'scheduled', attempts = 0, claims = 0, token = NULL,"
-        " incarnation = NULL, claimed_at = NULL, lease_until = NULL WHERE id = %s",
+        " incarnation = NULL, claimed_at = NULL, lease_until = NULL,"
+        " run_at = clock_timestamp() + interval '1 hour' WHERE id = %s",
         crew.id(job),
     )
     crew.ground.sql("RESET session_replication_role")
@@ -285,6 +287,21 @@ def test_a_database_that_lost_the_begin_of_a_send_under_way(crew: Crew) -> None:
     assert run.join() == 1
     assert crew.state(job) is S.UNKNOWN
     assert crew.fake.page.on_it == {job.key: 1}
+
+
+def test_a_run_that_the_database_no_longer_knows_leaves_its_file(crew: Crew) -> None:
+    """Restored to before it began: only the file says what it sent, so it outlives the run."""
+    (job,) = crew.add()
+    run = Run(crew.worker())
+    crew.await_state(S.PUBLISHED, jobs=[job])
+    file = run.worker._station.spool.path
+    crew.ground.sql("SET session_replication_role = replica")
+    crew.ground.sql("DELETE FROM incarnations WHERE id = %s", run.worker.incarnation)
+    crew.ground.sql("RESET session_replication_role")
+    assert run.worker._conn is not None
+    crew.ground.sql("SELECT pg_terminate_backend(%s)", run.worker._conn.info.backend_pid)
+    assert run.join() == 1
+    assert file.exists()
 
 
 def test_a_hint_that_breaks_is_asked_for_again(crew: Crew) -> None:
