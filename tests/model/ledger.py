@@ -163,7 +163,10 @@ def settle(world: World, journal: Journal, token: int, end: End) -> Wrote | None
     if job.state == SENDING:
         last = attempts[-1]._replace(end=end.outcome, proof=end.proof)
         attempts = (*attempts[:-1], last)
-    after = moved(world, job, to, live="id" if to == PUBLISHED else "")
+    kept = job
+    if job.state == SENDING and not world.keeps("what its own worker frees after a loss is held"):
+        kept = job._replace(doubtful=False)
+    after = moved(world, kept, to, live="id" if to == PUBLISHED else "")
     return Wrote(journal._replace(job=after, attempts=attempts), event, "done")
 
 

@@ -105,6 +105,13 @@ VARIANTS: Final = {
         Variant("what may be lost is held back", "lost commits", HIDDEN),
     "quarantine ended before what was lost has landed":
         Variant("a quarantine waits until nothing can arrive", "lost, and looked for", HIDDEN),
+    "freed by a file after a loss, and not held":
+        Variant(UNDER_WAY, "lost settles", HIDDEN),
+    "absence said of one send of several":
+        Variant(
+            "absence is said of every send that may have put it there", "key for ever, and people",
+            HIDDEN,
+        ),
     "a doubt from before a loss judged too soon":
         Variant(
             "a doubt from before a loss waits until nothing can arrive",
@@ -119,6 +126,6 @@ VARIANTS: Final = {
 }  # fmt: skip
 
 HOLES: Final = {
-    "freed by a file after a loss, and not held":
-        Variant(UNDER_WAY, "lost settles", HIDDEN),
+    "freed by its own worker after a loss, and not held":
+        Variant("what its own worker frees after a loss is held", "lost while it settles", HIDDEN),
 }  # fmt: skip

@@ -137,10 +137,18 @@ def may_free(world: World, state: State, look: Look) -> bool:
 
 
 def unlocked(world: World, state: State, number: int) -> bool:
-    """R4 holds and the horizon has passed: what that attempt wrote has landed, or never will.
+    """R4 holds and the horizon has passed: what could have put it there has landed, or never will.
 
-    Counted from the end of a whole run, it covers everything that run wrote.
+    That is the attempt in question and those whose repeat was said to be safe.
     """
+    repeated = [at for at, a in enumerate(state.journal.attempts, 1) if a.proof == REPEAT_SAFE]
+    if not world.keeps("absence is said of every send that may have put it there"):
+        repeated = []
+    return all(_has_landed(world, state, each) for each in {number, *repeated})
+
+
+def _has_landed(world: World, state: State, number: int) -> bool:
+    """Of one attempt; counted from the end of a whole run, of everything that run wrote."""
     if not ledger.is_gone(world, state.journal, number):
         return False
     if not world.keeps("the horizon is waited for"):
