@@ -158,7 +158,10 @@ def _stages(
     far.sort(key=lambda test: (files[test.split("::")[0]], test.split("::")[0], ran[test]))
     near.sort(key=lambda test: (test.split("::")[0], ran[test]))
     recorded = {test.split("::")[0] for test in asked}
-    near += [file for file in first if file.split("::")[0] not in recorded]
+    # New tests were written for what the others did not notice, so they are asked before them.
+    new = [each for each in first if each.split("::")[0] not in recorded]
+    near = [each for each in new if "::" not in each] + near
+    near += [each for each in new if "::" in each]
     return [each for each in (near, far) if each]
 
 

@@ -128,6 +128,7 @@ def test_a_suspect_is_looked_for_in_its_time_while_it_waits(lane: Lane) -> None:
     with lane.ground.app.engine.begin() as conn:
         ledger.cancel(conn, over, who="me")
     assert suspects(lane) == {job}
+    assert row(lane, over, "quarantined")["look_token"] is None
     assert suspects(lane) == set()
     lane.ground.sql("UPDATE quarantined SET lease_until = now() - interval '1 s'"
                     " WHERE job_id = %s", job)  # fmt: skip

@@ -11,7 +11,8 @@ from uuid import uuid4
 import pytest
 
 from publisher.engine import ledger
-from publisher.engine.job import State, Token
+from publisher.engine.errors import Conflict
+from publisher.engine.job import State, Token, public_id
 from publisher.engine.ledger import Claimed
 from publisher.engine.outcome import Answer, Reason
 from publisher.engine.retry import Settlement
@@ -383,3 +384,22 @@ def test_rescue_leaves_what_the_worker_itself_said_of_its_send(lane: Lane) -> No
     ledger.rescue(lane.ground.conn, grace=15.0, deaths=3, who="me")
     assert lane.ground.state(job.id) is S.UNKNOWN
     assert lane.ground.attempt(job.id) == before
+
+
+def test_what_comes_back_names_the_job_that_is_in_its_way(lane: Lane) -> None:
+    ground = lane.ground
+    posts = [ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
+             for _ in range(2)]  # fmt: skip
+    elsewhere = ground.lane()
+    # Each is like the one in the way but for one thing, and is found first.
+    lane.put(S.CLAIMED, post_id=posts[1])
+    elsewhere.put(S.CLAIMED, post_id=posts[0])
+    lane.put(S.CLAIMED, post_id=posts[0], kind="comment")
+    ended = lane.put(S.FAILED, post_id=posts[0])
+    lane.put(S.CANCELLED, post_id=posts[0])
+    successor = lane.put(S.SCHEDULED, post_id=posts[0])
+    with pytest.raises(Conflict) as refusal, ground.app.engine.begin() as conn:
+        ledger.requeue(conn, ended.id, who="me")
+    assert refusal.value.code == "open-job-exists"
+    assert f"{public_id(successor.id)}, which is scheduled" in str(refusal.value)
+    assert ground.state(ended.id) is S.FAILED
