@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.model.invariants import BEYOND
 from tests.model.state import World
 from tests.model.worlds import QUICK
 
+PAGE = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
 FEWEST = 50_000
 """States of all quick worlds together: a rule by which too little is enabled proves nothing."""
 
@@ -26,6 +28,13 @@ def explored() -> dict[str, Explored]:
 def test_nothing_is_broken_in(world: World, explored: dict[str, Explored]) -> None:
     result = explored[world.name]
     assert not result.broken, f"{result.broken}:\n" + "\n".join(result.trace)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_page_counts_what_was_searched(name: str, explored: dict[str, Explored]) -> None:
+    found = explored[name]
+    row = next(line for line in PAGE.splitlines() if line.startswith(f"| {name} |"))
+    assert row.endswith(f"| {found.states:,} | {found.moves:,} |")
 
 
 def test_the_worlds_are_large_enough_to_mean_something(explored: dict[str, Explored]) -> None:
