@@ -208,3 +208,10 @@ def test_a_person_is_not_asked_about_what_was_let_go(lane: Lane) -> None:
     before = row(lane, job)
     ledger.ask_about_suspect(lane.ground.conn, job, seen="two alike")
     assert row(lane, job) == before
+
+
+def test_two_that_nothing_speaks_for_make_no_strict_one(lane: Lane) -> None:
+    job = lane.add()
+    assert quarantine(lane, strict=False)
+    assert quarantine(lane, strict=False)
+    assert row(lane, job)["strict"] is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ from publisher.engine import ledger
 from publisher.engine.errors import NotFound
 from publisher.engine.job import Channel, State, Token
 from publisher.engine.ledger import chores, deployment
+from publisher.engine.outcome import Answer, Reason
 from tests.engine.ground import Ground, Lane, Placed, key, lost, not_sent, published
 
 S = State
@@ -93,7 +95,9 @@ def test_what_of_a_runs_sends_is_not_settled(own_ground: Ground) -> None:
     mine.claimed()
     conn = own_ground.conn
     for incarnation, made in ((7, own), (8, others)):
-        found = {each.job_id: each for each in ledger.unsettled_of(conn, incarnation)}
+        unsettled = ledger.unsettled_of(conn, incarnation)
+        assert len(unsettled) == 2
+        found = {each.job_id: each for each in unsettled}
         assert set(found) == {made["sending"].id, made["doubted"].id}
         assert {each.token for each in found.values()} == {
             made["sending"].token, made["doubted"].token,
@@ -215,3 +219,21 @@ def test_a_credential_is_sealed_and_dropped_for_its_channel_alone(own_ground: Gr
     (gate,) = own_ground.sql("SELECT * FROM gates WHERE channel_id = %s", one.channel_id)
     assert (gate["blocked_reason"], gate["blocked_detail"]) == ("needs_reconnecting", "copied")
     assert own_ground.one("SELECT sealed FROM channels WHERE id = %s", one.channel_id) is None
+
+
+def test_what_is_no_longer_followed_is_not_unsettled(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    job = lane.put(S.UNKNOWN)
+    (doubt,) = ledger.doubts(own_ground.conn, [job.id])
+    ledger.drop(own_ground.conn, doubt, who="me", reason="x")
+    assert ledger.unsettled_of(own_ground.conn, 7) == ()
+
+
+def test_a_worker_that_left_an_answer_settled_it_whatever_its_reason(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    job = lane.sending()
+    ledger.forsake(own_ground.conn, 7, deaths=3, who="me")
+    end = replace(lost(), reason=Reason.WORKER_DIED, answer=Answer(status=502))
+    ledger.record_late(own_ground.conn, job.id, job.token, end, who="worker run 7")
+    (found,) = ledger.unsettled_of(own_ground.conn, 7)
+    assert not found.only_rescue_settled
