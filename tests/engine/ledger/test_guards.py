@@ -11,11 +11,11 @@ from uuid import uuid4
 import pytest
 
 from publisher.engine import ledger
-from publisher.engine.errors import Conflict
+from publisher.engine.errors import Conflict, OpenJobExists
 from publisher.engine.job import State, Token, public_id
 from publisher.engine.ledger import Claimed
 from publisher.engine.outcome import Answer, Reason
-from publisher.engine.retry import Settlement
+from publisher.engine.retry import Rest, Settlement
 from publisher.engine.transitions import Event
 from tests.engine.ground import Lane, Placed, key, lost, published, refused, refused_for_now
 
@@ -403,3 +403,65 @@ def test_what_comes_back_names_the_job_that_is_in_its_way(lane: Lane) -> None:
     assert refusal.value.code == "open-job-exists"
     assert f"{public_id(successor.id)}, which is scheduled" in str(refusal.value)
     assert ground.state(ended.id) is S.FAILED
+
+
+# Rests, and what is read before a second send.
+
+
+def gates(lane: Lane) -> dict[int, dict[str, object]]:
+    return {row["channel_id"]: row for row in lane.ground.sql("SELECT * FROM gates")}
+
+
+def test_a_rest_is_of_one_channel_whatever_its_credential(lane: Lane) -> None:
+    other = lane.ground.lane()
+    lane.ground.sql("UPDATE channels SET generation = 3 WHERE id = %s", lane.channel_id)
+    before = gates(lane)
+    rest = {(lane.channel_id, 2): Rest(seconds=600.0)}
+    assert ledger.rest_channels(lane.ground.conn, rest) == {lane.channel_id}
+    after = gates(lane)
+    assert after.pop(lane.channel_id)["not_before"] is not None
+    assert after[other.channel_id] == before[other.channel_id]
+    del before[lane.channel_id]
+    assert after == before
+
+
+def test_only_the_credential_that_was_refused_is_blocked(lane: Lane) -> None:
+    other = lane.ground.lane()
+    lane.ground.sql("UPDATE channels SET generation = 3 WHERE id = %s", lane.channel_id)
+    lane.ground.sql("UPDATE channels SET generation = 2 WHERE id = %s", other.channel_id)
+    before = gates(lane)
+    blocked = Rest(blocked=Reason.NEEDS_RECONNECTING, detail="x")
+    conn = lane.ground.conn
+    assert ledger.rest_channels(conn, {(lane.channel_id, 2): blocked}) == frozenset()
+    assert gates(lane) == before
+    assert ledger.rest_channels(conn, {(lane.channel_id, 3): blocked}) == {lane.channel_id}
+    assert gates(lane)[other.channel_id] == before[other.channel_id]
+
+
+def test_what_was_begun_and_bound_before_is_of_these_jobs_and_this_page(lane: Lane) -> None:
+    elsewhere = lane.ground.lane()
+    job, other = lane.put(S.UNKNOWN), lane.put(S.PUBLISHED)
+    there = elsewhere.put(S.PUBLISHED)
+    conn = lane.ground.conn
+    assert set(ledger.earlier_attempts(conn, [job.id])) == {job.id}
+    since = datetime.now(UTC)
+    bound = ledger.bound_elsewhere(conn, lane.channel_id, job.id, since)
+    assert f"id of {other.id}" in bound
+    assert f"id of {there.id}" not in bound
+    assert f"id of {other.id}" not in ledger.bound_elsewhere(conn, lane.channel_id, other.id, since)
+    later = since + timedelta(days=2)
+    assert f"id of {other.id}" not in ledger.bound_elsewhere(conn, lane.channel_id, job.id, later)
+
+
+def test_a_job_that_is_not_added_names_the_open_one(lane: Lane) -> None:
+    post = lane.ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
+    lane.put(S.FAILED, post_id=post)
+    lane.put(S.CLAIMED, post_id=post, kind="comment")
+    holder = lane.put(S.CLAIMED, post_id=post)
+    with pytest.raises(OpenJobExists) as refusal:
+        ledger.enqueue(lane.ground.conn, [lane.new(post_id=post)])
+    assert (refusal.value.holder, refusal.value.state) == (holder.id, S.CLAIMED)
+
+
+def test_a_server_without_a_standby_has_no_quorum(lane: Lane) -> None:
+    assert ledger.stands(lane.ground.conn).quorum is False
