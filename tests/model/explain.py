@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from tests.model.explore import Explored, explore
 from tests.model.state import World
-from tests.model.variants import HOLES, VARIANTS, Variant
+from tests.model.variants import VARIANTS, Variant
 from tests.model.worlds import QUICK, WIDE
 
 
@@ -51,7 +51,7 @@ def _main(names: list[str]) -> int:
         return _search(WIDE.values())
     if names == ["--quick"]:
         return _search(QUICK.values())
-    variants = {**VARIANTS, **HOLES}
+    variants = VARIANTS
     unknown = [name for name in names if name not in variants]
     if unknown:
         _say(f"There is no variant {unknown[0]!r}. There are:", *(f"  {name}" for name in variants))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.variants import HOLES, VARIANTS
+from tests.model.variants import VARIANTS
 from tests.model.worlds import QUICK
 
 PAGE = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
@@ -20,7 +20,3 @@ def test_a_variant_stands_in_the_table(name: str) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_a_world_stands_in_the_table(name: str) -> None:
     assert f"\n| {name} | " in PAGE
-
-
-def test_a_hole_can_be_seen_by_hand() -> None:
-    assert any(f'"{name}"' in PAGE for name in HOLES)

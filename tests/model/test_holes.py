@@ -18,10 +18,6 @@ from publisher.witness.file import File
 from tests.engine.ground import Ground, Lane, not_sent
 from tests.postgres import Postgres
 
-ITS_OWN = (
-    "what its own worker settles after commits were lost is not held when that frees it: it may"
-    " have been freed, and sent again, in the time that is lost"
-)
 UNTOLD = (
     "a database that was put back under living connections is noticed by one worker alone: it"
     " brings the count up to the witness's, and the others go on under run numbers that the"
@@ -58,7 +54,6 @@ def test_a_send_that_its_file_frees_after_a_loss_is_looked_for_first(lane: Lane)
     assert not _is_claimed(lane, sending.id)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=ITS_OWN)
 def test_a_send_that_its_own_worker_frees_after_a_loss_is_looked_for_first(lane: Lane) -> None:
     """Its first settle was lost with all that followed; with its connection it lost the answer."""
     sending = lane.sending()

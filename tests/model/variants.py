@@ -1,8 +1,5 @@
 """Broken variants: each drops one rule, by its sentence, and must be caught.
 
-``HOLES`` are rules that the design needs and the code does not keep, as far as the model can tell;
-whoever makes the code keep one moves it to ``VARIANTS``.
-
 ``PROMISE`` and ``TRIGGER`` go with those that the database itself would otherwise stop: what two
 rules guard, one broken rule does not show.
 """
@@ -123,9 +120,6 @@ VARIANTS: Final = {
         Variant("a number given out again is another's", "two runs, one number", HIDDEN),
     "a forgotten run goes on claiming":
         Variant("a run that is forgotten stops", "two runs, one number", HIDDEN),
-}  # fmt: skip
-
-HOLES: Final = {
     "freed by its own worker after a loss, and not held":
         Variant("what its own worker frees after a loss is held", "lost while it settles", HIDDEN),
 }  # fmt: skip

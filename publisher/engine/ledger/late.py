@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from publisher.engine.job import JobId, State, Token
+from publisher.engine.ledger.quarantine import hold_back
 from publisher.engine.ledger.settle import answer_json, storable
 from publisher.engine.outcome import Reason
 from publisher.engine.retry import Settlement
@@ -49,20 +50,6 @@ UPDATE jobs
        failures = failures + %(failed)s, reason = %(reason)s, remote_id = %(remote_id)s,
        settled_at = CASE WHEN %(state)s <> 'scheduled' THEN clock_timestamp() END
  WHERE id = %(job_id)s AND state = %(was)s AND attempts = %(attempts)s
-"""
-# Under way when the backup was made: it may have been freed, and sent, in the time that is lost.
-_HOLD_BACK = """
-WITH held AS (
-    INSERT INTO quarantined AS x (job_id, quarantine_id, strict)
-    SELECT %(job_id)s, q.id, q.strict FROM quarantines q
-     WHERE q.at > %(begun_at)s ORDER BY q.id DESC LIMIT 1
-    ON CONFLICT (job_id) DO UPDATE
-       SET quarantine_id = excluded.quarantine_id, strict = excluded.strict, held_before = NULL,
-           looks = 0, next_look_at = clock_timestamp(), look_token = NULL, lease_until = NULL,
-           asked_at = NULL, released_at = NULL, released_by = NULL, release_reason = NULL
-     WHERE x.quarantine_id < excluded.quarantine_id
-    RETURNING job_id)
-UPDATE jobs j SET hold_reason = 'quarantine' FROM held h WHERE j.id = h.job_id
 """
 _TELL = """
 INSERT INTO job_events (job_id, event, who, attempt, detail)
@@ -183,7 +170,7 @@ def _record(
             },
         )
     if target is State.SCHEDULED:
-        cursor.execute(_HOLD_BACK, {"job_id": job["id"], "begun_at": attempt["begun_at"]})
+        hold_back(cursor, [(job["id"], attempt["token"])])
     alert = is_published and target is None and state is not State.PUBLISHED
     told = {"from": state, "to": target or state, "outcome": outcome, "remote_id": remote_id}
     if alert or (is_published and state is State.PUBLISHED):

@@ -7,12 +7,15 @@ not there, or a person decides (``suspects``).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from publisher.engine.job import JobId
-from publisher.engine.ledger.driver import AnyConnection, driver_of
+import psycopg
+
+from publisher.engine.job import JobId, Token
+from publisher.engine.ledger.driver import AnyConnection, Conn, driver_of
 from publisher.engine.ledger.tick import catch_up, note_mark
 from publisher.engine.witness import Cause, Record
 
@@ -150,6 +153,38 @@ ON CONFLICT (job_id) DO UPDATE
  WHERE x.quarantine_id < excluded.quarantine_id OR x.released_at IS NULL
 RETURNING job_id
 """
+
+
+# Under way when the backup was made, or when commits were lost: it may have been freed, and sent
+# again, in the time that is lost.
+_UNDER_WAY = """
+WITH held AS (
+    INSERT INTO publisher.quarantined AS x (job_id, quarantine_id, strict, held_before)
+    SELECT j.id, q.id, q.strict, nullif(j.hold_reason, 'quarantine') FROM publisher.jobs j
+      JOIN publisher.attempts a ON a.job_id = j.id AND a.token = ANY(%(tokens)s)
+      JOIN LATERAL (SELECT q.id, q.strict FROM publisher.quarantines q
+                     WHERE q.at > a.begun_at ORDER BY q.id DESC LIMIT 1) AS q ON true
+     WHERE j.id = ANY(%(ids)s) AND j.state = 'scheduled'
+    ON CONFLICT (job_id) DO UPDATE
+       SET quarantine_id = excluded.quarantine_id, strict = excluded.strict,
+           held_before = excluded.held_before, looks = 0, next_look_at = clock_timestamp(),
+           look_token = NULL, lease_until = NULL, asked_at = NULL, released_at = NULL,
+           released_by = NULL, release_reason = NULL
+     WHERE x.quarantine_id < excluded.quarantine_id
+    RETURNING job_id)
+UPDATE publisher.jobs j SET hold_reason = 'quarantine' FROM held h WHERE j.id = h.job_id
+"""
+
+
+def hold_back(
+    conn: Conn | psycopg.Cursor[dict[str, Any]], freed: Iterable[tuple[JobId, Token]]
+) -> None:
+    """Put what was begun before a quarantine, and is free to be sent again, into it.
+
+    In the transaction that frees it.
+    """
+    ids, tokens = zip(*freed, strict=True)
+    conn.execute(_UNDER_WAY, {"ids": list(ids), "tokens": list(tokens)})
 
 
 def comes_back_doubted(conn: AnyConnection, job_id: JobId) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from publisher.engine.job import JobId, Token
+from publisher.engine.job import JobId, State, Token
 from publisher.engine.ledger.arrays import numbers, texts, tokens
+from publisher.engine.ledger.quarantine import hold_back
 from publisher.engine.outcome import Answer, Reason
 from publisher.engine.retry import Rest, Settlement
 
@@ -138,11 +140,16 @@ def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Set
     """Write how these claims and attempts ended; matches id, token and state of each.
 
     A published remote id that is bound to another job ends as ``unknown`` instead; so does what
-    would fail or be missed while an attempt's only proof is that a repeat is safe. Rows locked
-    by someone else are left for the next tick. Raises ``psycopg.Error``; nothing of the set is
-    written then.
+    would fail or be missed while an attempt's only proof is that a repeat is safe. What would be
+    free to be sent again, and was begun before commits were lost, is held to be looked for. Rows
+    locked by someone else are left for the next tick. Raises ``psycopg.Error``; nothing of the set
+    is written then.
     """
-    rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
+    freed = [key for key, end in ends.items() if end.state is State.SCHEDULED]
+    with conn.transaction() if freed else nullcontext():
+        rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
+        if freed:
+            hold_back(conn, freed)
     done, missing = frozenset(ends), frozenset[Key]()
     held: set[Key] = set()
     if len(rows) < len(ends):
