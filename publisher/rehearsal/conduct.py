@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,8 +34,10 @@ RESTORED: Final = "restored"
 """The scenario in which the journal itself goes back; see ``restores``."""
 PART: Final = 50
 """Schedules after which the ledger is written: a run that is stopped has kept the rest."""
-_AGAIN: Final = 3
+_AGAIN: Final = 5
 """So often what was missed is tried again."""
+_OFTEN: Final = 3
+"""To so many workers it comes then."""
 
 Say = Callable[[str], object]
 
@@ -191,18 +193,7 @@ class Conductor:
     def _try_again(self) -> None:
         """Whatever was drawn and did not strike, for chance has a part in it, is tried again."""
         for _again in range(_AGAIN):
-            met = {hit.point for hit in self._tally.hits}
-            lacks = self._lacks_moves()
-            died = checklist.died_at(self._tally.hits) if self._wanted.is_whole else met
-            again = [
-                schedule
-                for schedule in self._drawn
-                if any(
-                    hit.point not in met or (checklist.is_death(hit) and hit.point not in died)
-                    for hit in schedule.hits
-                )
-                or (lacks and schedule.scenario in ALONE)
-            ]
+            again = [*self._missed(self._drawn)]
             if not again or not self._goes_on():
                 return
             self._progress.of += len(again)
@@ -210,6 +201,22 @@ class Conductor:
                 again, lanes=self._wanted.lanes, serve=self._wanted.serve, goes_on=self._goes_on
             ):
                 self._take(result)
+
+    def _missed(self, drawn: Iterable[Schedule]) -> Iterator[Schedule]:
+        """Those in which something is still to strike, with it alone, and several times."""
+        met = {hit.point for hit in self._tally.hits}
+        lacks = self._lacks_moves()
+        died = checklist.died_at(self._tally.hits) if self._wanted.is_whole else met
+        for schedule in drawn:
+            missing = tuple(
+                hit
+                for hit in schedule.hits
+                if hit.point not in met or (checklist.is_death(hit) and hit.point not in died)
+            )
+            if missing:
+                yield replace(schedule, hits=missing * _OFTEN)
+            elif lacks and schedule.scenario in ALONE:
+                yield schedule
 
     def _lacks_moves(self) -> bool:
         """Whether something is missing that the scenarios beside ``random`` are there for."""
