@@ -392,12 +392,13 @@ def test_what_comes_back_names_the_job_that_is_in_its_way(lane: Lane) -> None:
              for _ in range(2)]  # fmt: skip
     elsewhere = ground.lane()
     # Each is like the one in the way but for one thing, and is found first.
-    lane.put(S.CLAIMED, post_id=posts[1])
-    elsewhere.put(S.CLAIMED, post_id=posts[0])
-    lane.put(S.CLAIMED, post_id=posts[0], kind="comment")
     ended = lane.put(S.FAILED, post_id=posts[0])
     lane.put(S.CANCELLED, post_id=posts[0])
+    lane.put(S.SCHEDULED, post_id=posts[1])
+    elsewhere.put(S.SCHEDULED, post_id=posts[0])
+    lane.put(S.SCHEDULED, post_id=posts[0], kind="comment")
     successor = lane.put(S.SCHEDULED, post_id=posts[0])
+    ground.sql("UPDATE jobs SET due_at = due_at WHERE id = %s", successor.id)
     with pytest.raises(Conflict) as refusal, ground.app.engine.begin() as conn:
         ledger.requeue(conn, ended.id, who="me")
     assert refusal.value.code == "open-job-exists"
@@ -465,3 +466,11 @@ def test_a_job_that_is_not_added_names_the_open_one(lane: Lane) -> None:
 
 def test_a_server_without_a_standby_has_no_quorum(lane: Lane) -> None:
     assert ledger.stands(lane.ground.conn).quorum is False
+
+
+def test_an_answer_is_not_known_because_anothers_is(lane: Lane) -> None:
+    other = lane.put(S.PUBLISHED)
+    job = lane.put(S.UNKNOWN)
+    sharing(lane, job, other)
+    late(lane, job, f"late {job.id}")
+    assert lane.ground.state(job.id) is S.PUBLISHED

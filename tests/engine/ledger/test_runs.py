@@ -237,3 +237,14 @@ def test_a_worker_that_left_an_answer_settled_it_whatever_its_reason(own_ground:
     ledger.record_late(own_ground.conn, job.id, job.token, end, who="worker run 7")
     (found,) = ledger.unsettled_of(own_ground.conn, 7)
     assert not found.only_rescue_settled
+
+
+def test_a_send_whose_repeat_ended_is_settled_for_its_worker(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    job = lane.put(S.UNKNOWN)
+    (doubt,) = ledger.doubts(own_ground.conn, [job.id])
+    ledger.repeat(own_ground.conn, doubt, until=None, after=0.0, who="me", reason="x")
+    with own_ground.app.engine.begin() as conn:
+        ledger.cancel(conn, job.id, who="me")
+    assert own_ground.state(job.id) is S.UNKNOWN
+    assert ledger.unsettled_of(own_ground.conn, 7) == ()
