@@ -474,3 +474,14 @@ def test_an_answer_is_not_known_because_anothers_is(lane: Lane) -> None:
     sharing(lane, job, other)
     late(lane, job, f"late {job.id}")
     assert lane.ground.state(job.id) is S.PUBLISHED
+
+
+def test_a_job_is_missed_whatever_may_be_live_of_others(lane: Lane) -> None:
+    other = lane.put(S.UNKNOWN)
+    (doubt,) = ledger.doubts(lane.ground.conn, [other.id])
+    ledger.repeat(lane.ground.conn, doubt, until=None, after=0.0, who="me", reason="x")
+    job = lane.put(S.SCHEDULED, begun=True)
+    lane.ground.sql("UPDATE jobs SET useful_until = now() WHERE id IN (%s, %s)", job.id, other.id)
+    assert {job.id, other.id} <= ledger.expire(lane.ground.conn, who="me")
+    assert lane.ground.state(job.id) is S.MISSED
+    assert lane.ground.state(other.id) is S.UNKNOWN
