@@ -27,6 +27,7 @@ ROWS = [
     (1, None, "", None, None, None),
     (2, 1366046, "", None, None, None),
     (100, 33, "", None, None, None),
+    (190, 33, "", "graph/token", "graph/token", "graph/token"),
     (100, None, "", "graph/100", "graph/100-photo", None),
     (506, None, "", "graph/506", None, "graph/506"),
     (100, 1366051, "", "graph/1366051", "graph/100-photo", "graph/1366051"),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from publisher.engine import ledger
@@ -15,7 +16,7 @@ from publisher.engine.errors import Conflict, OpenJobExists
 from publisher.engine.job import State, Token, public_id
 from publisher.engine.ledger import Claimed
 from publisher.engine.outcome import Answer, Reason
-from publisher.engine.retry import Rest, Settlement
+from publisher.engine.retry import Rest, Settlement, release
 from publisher.engine.transitions import Event
 from tests.engine.ground import Lane, Placed, key, lost, published, refused, refused_for_now
 
@@ -387,10 +388,10 @@ def test_rescue_leaves_what_the_worker_itself_said_of_its_send(lane: Lane) -> No
 
 
 def test_what_comes_back_names_the_job_that_is_in_its_way(lane: Lane) -> None:
-    ground = lane.ground
+    ground, elsewhere = lane.ground, lane
+    lane = ground.lane()
     posts = [ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
              for _ in range(2)]  # fmt: skip
-    elsewhere = ground.lane()
     # Each is like the one in the way but for one thing, and is found first.
     ended = lane.put(S.FAILED, post_id=posts[0])
     lane.put(S.CANCELLED, post_id=posts[0])
@@ -485,3 +486,24 @@ def test_a_job_is_missed_whatever_may_be_live_of_others(lane: Lane) -> None:
     assert {job.id, other.id} <= ledger.expire(lane.ground.conn, who="me")
     assert lane.ground.state(job.id) is S.MISSED
     assert lane.ground.state(other.id) is S.UNKNOWN
+
+
+def jump(lane: Lane, job: Claimed) -> None:
+    """Begin a first send by hand, and call it the second."""
+    conn = lane.ground.conn
+    with conn.transaction():
+        conn.execute(
+            "INSERT INTO attempts (job_id, number, token, incarnation, content_sha256, claimed_at)"
+            " VALUES (%s, 1, %s, 7, 'x', now())",
+            [job.id, job.token],
+        )
+        conn.execute("UPDATE jobs SET state = 'sending', attempts = 2 WHERE id = %s", [job.id])
+
+
+def test_a_begin_counts_one_attempt_and_no_more(lane: Lane) -> None:
+    job = lane.claimed()
+    assert lane.end(job, release()).done
+    job = lane.claimed(job.id)
+    with pytest.raises(psycopg.Error) as refusal:
+        jump(lane, job)
+    assert refusal.value.sqlstate == "PB014"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -215,3 +215,13 @@ def test_two_that_nothing_speaks_for_make_no_strict_one(lane: Lane) -> None:
     assert quarantine(lane, strict=False)
     assert quarantine(lane, strict=False)
     assert row(lane, job)["strict"] is False
+
+
+def test_a_suspect_is_not_missed_along_with_another(lane: Lane) -> None:
+    suspect = lane.add()
+    assert quarantine(lane)
+    other = lane.add(run_at=datetime.now(UTC) + timedelta(hours=1))
+    assert lane.ground.row(other)["hold_reason"] is None
+    lane.ground.sql("UPDATE jobs SET useful_until = now()")
+    assert ledger.expire(lane.ground.conn, who="me") == {other}
+    assert lane.ground.state(suspect) is S.SCHEDULED
