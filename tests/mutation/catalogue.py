@@ -129,8 +129,10 @@ LISTS = (
     "migrations/versions",
 )  # fmt: skip
 """Where tables, closed lists and the conditions of composed queries are read."""
-LAID_OUT = frozenset({"_MEDIA", "_WORDS", "_DESK", "_LET_GO", "_PAIRS", "_NEVER_KEPT", "_OURS"})
-"""Tables that decide nothing about a send: limits of files, words, fields."""
+LAID_OUT = frozenset(
+    {"_MEDIA", "_WORDS", "_DESK", "_LET_GO", "_PAIRS", "_NEVER_KEPT", "_OURS", "_BARE_MARKERS"}
+)
+"""Tables that decide nothing about a send: limits of files, words, fields, what a JPEG holds."""
 
 
 @dataclass(frozen=True, slots=True)
