@@ -69,6 +69,11 @@ def _is_no_post(before: Row, _: Row) -> bool:
     return before["post_id"] is None
 
 
+def _ended_unsent(before: Row, _: Row) -> bool:
+    """Of a job without a post that ended before it was sent, no time is asked any more."""
+    return before["post_id"] is None and before["state"] in _OVER and before["attempts"] == 0
+
+
 # What is let be: changes that break no promise, or that nothing in the database could tell of.
 # With a rule, only where it holds of the row before and after.
 FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
@@ -182,6 +187,7 @@ FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
     ),
     "jobs.deaths other": ("more tries or fewer; each of them proved harmless first", None),
     "jobs.due_at past": (_ONCE, _is_no_post),
+    "jobs.due_at future": (_PAST, _ended_unsent),
     "jobs.failures other": ("more tries or fewer; each of them proved harmless first", None),
     "jobs.hand_at null": (_LESS, None),
     "jobs.queue other": (_ONCE, _is_no_post),
