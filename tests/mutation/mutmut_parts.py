@@ -118,6 +118,8 @@ def main() -> int:
     parser.add_argument("--report", action="store_true", help="only read what was found")
     parser.add_argument("--survivors", action="store_true", help="show each survivor's change")
     asked = parser.parse_args()
+    # mutmut stops at this signal; where a shell has it ignored, mutmut would be born deaf to it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parts = [part for part in PARTS if not asked.parts or part.name in asked.parts]
     until = time.monotonic() + 60 * asked.budget if asked.budget else float("inf")
     if asked.survivors:
