@@ -145,10 +145,12 @@ def settle(conn: psycopg.Connection[Any], ends: Mapping[Key, Settlement]) -> Set
     locked by someone else are left for the next tick. Raises ``psycopg.Error``; nothing of the set
     is written then.
     """
-    freed = [key for key, end in ends.items() if end.state is State.SCHEDULED]
-    with conn.transaction() if freed else nullcontext():
+    frees = any(end.state is State.SCHEDULED for end in ends.values())
+    with conn.transaction() if frees else nullcontext():
         rows = conn.execute(_SETTLE, _parameters(ends), binary=True).fetchall()
-        if freed:
+        # Of these alone the rows are locked: what is locked or stale may be another's by now.
+        moved = [(JobId(row[0]), Token(row[1])) for row in rows]
+        if freed := [key for key in moved if ends[key].state is State.SCHEDULED]:
             hold_back(conn, freed)
     done, missing = frozenset(ends), frozenset[Key]()
     held: set[Key] = set()
