@@ -56,7 +56,8 @@ class Guard:
 
     ``step``: how far the tick may go on one record. ``absent_after``: seconds after which nothing
     that an earlier life of this database sent can arrive any more. ``ceiling``: what the witness
-    is known to allow; ``floor``: the highest tick that was seen.
+    is known to allow; ``floor``: the highest tick that was seen. ``loss``: the last loss of commits
+    that this process knows of.
     """
 
     store: Store
@@ -66,6 +67,8 @@ class Guard:
     alarm: Alarm = by_log
     ceiling: int = 0
     floor: int = 0
+    loss: datetime | None = None
+    _has_compared: bool = False
     _ticked_at: float = -math.inf
     _told_at: float = -math.inf
     _has_sent: bool = False
@@ -84,6 +87,8 @@ class Guard:
         """
         given = None if known is None else Doubted(known, strict=True)
         self.ceiling = 0
+        if not self._has_compared:
+            self.loss, self._has_compared = ledger.newest_loss(conn), True
         for tried in range(_TRIES):
             try:
                 held = self.store.read()
@@ -116,9 +121,10 @@ class Guard:
 
         ``has_sent``: something was begun since the last beat. Then it is raised sooner: a database
         restored under a living connection is noticed by its tick, so what was sent since the last
-        raise is what could go unnoticed. Returns False where the database went back so; what was
-        due is in quarantine then. Raises ``psycopg.Error``, ``WitnessUnreachable``,
-        ``WrongWitness``.
+        raise is what could go unnoticed. Returns False where the database went back so, also where
+        somebody else found it first; what was due is in quarantine then, and whatever this process
+        remembers of the database must be read anew. Raises ``psycopg.Error``,
+        ``WitnessUnreachable``, ``WrongWitness``.
         """
         self._go_on(conn)
         now = boottime()
@@ -128,8 +134,12 @@ class Guard:
             return True
         self._ticked_at, self._has_sent = now, False
         tick = ledger.raise_tick(conn, ceiling=self.ceiling, apart=apart)
-        if tick < self.floor:
+        went_back = tick < self.floor
+        if went_back:
             self.admit(conn, known=Cause.WENT_BACK)
+        # Whoever notices it first brings the count up, so that to nobody else it shows any more.
+        known, self.loss = self.loss, ledger.newest_loss(conn)
+        if went_back or self.loss != known:
             return False
         self.floor = tick
         low = self.ceiling - tick <= self.step / 2

@@ -1,4 +1,4 @@
-"""The machine can fail: it catches each broken variant of the engine, from a fixed seed."""
+"""The machine can fail: it catches each broken variant of the engine within a few seeds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ from tests.stateful.ways import Way
 RULES = "DUPLICATE|LOST|SILENT|FALSE SUCCESS|GROUNDLESS|UNHEARD|LOCK|AUDIT|BROKE"
 
 
-@pytest.mark.timeout(600)
+# A seed fixes what is tried; which of two rows PostgreSQL hands out first, it does not. So one
+# seed finds a variant nearly always, and never surely.
+SEEDS = range(SEED, SEED + 8)
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_a_broken_variant_is_caught(stage: Stage, variant: Variant) -> None:
     with variant.at_work(stage.ground), pytest.raises(AssertionError, match=RULES):
-        play(stage, at=SEED, examples=EXAMPLES, shrinks=False, without=variant.without)
+        _play_on(stage, variant)
+
+
+def _play_on(stage: Stage, variant: Variant) -> None:
+    for seed in SEEDS:
+        play(stage, at=seed, examples=EXAMPLES, shrinks=False, without=variant.without)
 
 
 def _decides_an_old_page(way: Way) -> None:

@@ -73,6 +73,7 @@ _PAUSED: Final = (
     "known_attempts", "held_by", "end", "beat", "register", "is_registered", "look_again",
     "holds_look", "claim_doubts", "doubts", "claim_suspects", "look_for_again",
     "release_suspects", "ask_about_suspect", "raise_tick", "stands", "note_mark",
+    "newest_loss",
 )  # fmt: skip
 
 

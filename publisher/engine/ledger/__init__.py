@@ -61,6 +61,7 @@ from publisher.engine.ledger.quarantine import (
     Opened,
     comes_back_doubted,
     is_quarantined_for,
+    newest_loss,
     open_quarantine,
 )
 from publisher.engine.ledger.settle import (
@@ -157,6 +158,7 @@ __all__ = [
     "look_again",
     "look_for_again",
     "look_now",
+    "newest_loss",
     "not_in_quarantine",
     "note_mark",
     "open_quarantine",

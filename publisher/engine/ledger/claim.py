@@ -56,6 +56,9 @@ WITH page AS MATERIALIZED (
        AND g.paused_at IS NULL AND g.blocked_at IS NULL
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
        AND (SELECT value FROM tick) >= %(floor)s
+       AND (%(file)s::text IS NULL
+            OR EXISTS (SELECT FROM incarnations i
+                        WHERE i.id = %(incarnation)s AND i.file = %(file)s))
        AND EXISTS (SELECT FROM jobs j
                     WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
                       AND j.run_at <= clock_timestamp() AND j.hold_reason IS NULL
@@ -142,20 +145,23 @@ def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its cal
     after: int = 0,
     suspect: bool = False,
     floor: int = 0,
+    file: str | None = None,
 ) -> Claim:
     """Hold up to ``limit`` due jobs for ``lease`` seconds, each under a new random token.
 
     ``after``: channels with a higher number come first. ``suspect``: take those a worker died
     over, and only those, instead of leaving them out. ``floor``: nothing is taken from a database
-    whose tick is below it: it was restored under this very connection. One transaction, committed
-    on return.
+    whose tick is below it: it was restored under this very connection. ``file``: nor from one in
+    which the number ``incarnation`` is not, or is no longer, that of the run with this file; None
+    asks nothing. One transaction, committed on return.
     """
     parameters = {"queues": list(queues), "suspect": suspect, "limit": limit}
+    parameters["incarnation"] = incarnation
     gates = conn.cursor()
     claimed = conn.cursor(row_factory=args_row(Claimed), binary=True)
     with conn.pipeline():
-        gates.execute(_GATES, {**parameters, "after": after, "floor": floor})
-        conn.execute(_CLAIM, {**parameters, "incarnation": incarnation, "lease": lease})
+        gates.execute(_GATES, {**parameters, "after": after, "floor": floor, "file": file})
+        conn.execute(_CLAIM, {**parameters, "lease": lease})
         claimed.execute(_CLAIMED, binary=True)
     row = gates.fetchone()
     assert row is not None  # noqa: S101 - an aggregate has a row

@@ -129,6 +129,15 @@ def open_quarantine(  # noqa: PLR0913 - what is known of it; each is named at it
     return Opened(number, int(held[0]))
 
 
+_NEWEST = "SELECT at FROM publisher.quarantines WHERE strict ORDER BY id DESC LIMIT 1"
+
+
+def newest_loss(conn: AnyConnection) -> datetime | None:
+    """When this database was last found to lack commits: the newest strict quarantine's time."""
+    row = driver_of(conn).execute(_NEWEST).fetchone()
+    return None if row is None else row[0]
+
+
 _FOR_FILE = "SELECT FROM publisher.quarantines WHERE detail ->> 'file' = %s"
 
 

@@ -84,6 +84,7 @@ class Claiming:
             after=0 if suspect else self.after,
             suspect=suspect,
             floor=self.station.floor,
+            file=self.station.spool.path.name,
         )
         self.station.at(Point.AFTER_CLAIM)
         if not suspect:
