@@ -32,6 +32,20 @@ class Promise(StrEnum):
     AT_MOST_ONCE_WITHOUT_EVIDENCE = "at most once, no evidence"
 
 
+class TextUnit(StrEnum):
+    """How a platform counts a text; ``publisher.limits.counting`` does it."""
+
+    CHARACTERS = "characters"
+    """Code points."""
+    GRAPHEMES = "graphemes"
+    """What a reader takes for one character."""
+    UTF_16 = "UTF-16 units"
+    BYTES = "bytes"
+    """Of UTF-8."""
+    WEIGHTS = "weighted characters"
+    """X's: one for most letters, two for the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a platform can do for one format. Pages, checks and the judge read nothing else.
@@ -39,9 +53,23 @@ class Capabilities:
     ``can_look``: a look may find the post. ``listing_is_exhaustive``: a clean look may prove that
     it is absent. ``repeat_for``: seconds a platform key makes a repeat safe (``inf``: for ever),
     None where there is no key. ``repeat_is_atomic``: the key holds even while the first request
-    is still under way. ``text_unit``: how ``text_limit`` counts. ``queue``: the lane its jobs are
-    in. ``in_flight``: how many of a channel's may be under way at once; 1 keeps their order.
-    ``can_delete``: a post may be taken down again, as far as the account's rights go.
+    is still under way. ``queue``: the lane its jobs are in. ``in_flight``: how many of a channel's
+    may be under way at once; 1 keeps their order. ``can_delete``: a post may be taken down again,
+    as far as the account's rights go.
+
+    The rest are limits, for ``publisher.limits``; a limit of None is none we know of.
+    ``name``: the platform's, as a sentence has it. ``takes_posts``: False where content is a mail
+    or an event. ``text_unit``: how ``text_limit`` counts; ``text_bytes`` bounds the UTF-8 besides.
+    ``text_is_caption``: a text stands under its media, and ``text_limit`` is shorter for it.
+    ``url_length``: what every URL in a text counts as. ``mentions_lose_domain``: ``@name@server``
+    counts as ``@name``. ``tags_end_early``: a hashtag is cut at a mark of its own or a ZWNJ.
+    ``link_in_text``: a link has no field, and is sent and counted behind the text.
+    ``link_with_media``: a post may have both. ``link_bytes``: of its address.
+    ``media_kinds``: what it takes in any format, while count, types and bytes are this format's.
+    ``mixes_media``: photos and videos in one post. ``fetches_media``: it takes an address for a
+    file. ``media_pixels``: width times height; ``media_sides``: width plus height;
+    ``media_ratio``: the longer side by the shorter. ``alt_limit``: characters; 0 where it takes
+    none. ``comment_limit``: the same of a first comment.
     """
 
     format: str
@@ -50,7 +78,7 @@ class Capabilities:
     can_look: bool
     listing_is_exhaustive: bool
     text_limit: int
-    text_unit: str = "characters"
+    text_unit: TextUnit = TextUnit.CHARACTERS
     media_limit: int = 0
     media_types: tuple[str, ...] = ()
     media_bytes: int = 0
@@ -59,15 +87,55 @@ class Capabilities:
     repeat_is_atomic: bool = False
     queue: str = "publish"
     in_flight: int = 1
+    name: str = ""
+    takes_posts: bool = True
+    text_bytes: int | None = None
+    text_is_caption: bool = False
+    url_length: int | None = None
+    mentions_lose_domain: bool = False
+    tags_end_early: bool = False
+    link_in_text: bool = False
+    link_with_media: bool = True
+    link_bytes: int = 2_048
+    media_kinds: tuple[str, ...] = ()
+    mixes_media: bool = False
+    fetches_media: bool = False
+    media_pixels: int | None = None
+    media_sides: int | None = None
+    media_ratio: float | None = None
+    media_seconds: float | None = None
+    alt_limit: int | None = None
+    comment_limit: int = 0
+
+
+class Severity(StrEnum):
+    """Whether a problem stands in the way."""
+
+    FIX = "fix"
+    """The post may be kept as a draft; it is not approved, imported or sent like this."""
+    NOTE = "note"
+    """Worth knowing before approval; it stops nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to fix before this content may be approved for this platform."""
+    """Something about a post that a person should change before it is approved.
+
+    ``field``: ``text``, ``link``, ``media``, ``media.2``, ``media.2.alt`` (counted from 1),
+    ``first_comment``, ``channel``, or ``content`` for what cannot be read at all. ``what`` and
+    ``fix``: what is wrong, and what to do; each is whole sentences, and ``fix`` may be empty.
+    """
 
     field: str
     code: str
-    message: str
+    what: str
+    fix: str = ""
+    severity: Severity = Severity.FIX
+
+    @property
+    def message(self) -> str:
+        """Both in one."""
+        return f"{self.what} {self.fix}".rstrip()
 
 
 class SendPermit:

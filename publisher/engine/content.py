@@ -57,7 +57,8 @@ class Post:
         try:
             parts = json.loads(content)
             media = tuple(Media(**item) for item in parts["media"])
-            return cls(text=parts["text"], link=parts["link"], media=media)
+            link = None if parts["link"] is None else _a(str, parts["link"])
+            return cls(text=_a(str, parts["text"]), link=link, media=media)
         except (ValueError, KeyError, TypeError) as error:
             message = f"not the content of a post: {error}"
             raise ContentError(message) from error

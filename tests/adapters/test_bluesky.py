@@ -328,7 +328,7 @@ class TestContent:
             (Post("x", link="https://a b.org/"), ["link-not-an-address"]),
             (Post("x", link="https:///a"), ["link-not-an-address"]),
             (Post("x", link="https://[1"), ["link-not-an-address"]),
-            (Post("x", link="https://a.org/" + "b" * 2048), ["link-not-an-address"]),
+            (Post("x", link="https://a.org/" + "b" * 2048), ["link-too-long"]),
             (Post("x", link="https://example.org", media=(photo,)), ["link-with-media"]),
             (Post("x", media=(photo, video)), ["media-kind"]),
             (Post("x", media=(replace(photo, type="image/svg+xml"),)), ["media-type"]),

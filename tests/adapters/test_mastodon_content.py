@@ -1,14 +1,12 @@
-"""Mastodon: what is refused before it may be approved, and how a text is counted."""
+"""Mastodon: what is refused before it may be approved."""
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import replace
 
 import pytest
 
 from publisher.adapters.mastodon.formats import capabilities, problems, status_text
-from publisher.adapters.mastodon.length import graphemes, length
 from publisher.adapters.mastodon.markup import text_of
 from publisher.engine.content import Media, Post
 from tests.adapters.stand import photo_post
@@ -16,48 +14,6 @@ from tests.adapters.stand import photo_post
 PHOTO = Media(kind="image", type="image/jpeg", sha256="a", size=5)
 VIDEO = Media(kind="video", type="video/mp4", sha256="v", size=5)
 LINK = "https://example.org/" + "x" * 300
-
-
-class TestLength:
-    """Grapheme clusters, URLs as 23, the domain of a mention not at all."""
-
-    @pytest.mark.parametrize(
-        ("text", "characters"),
-        [
-            ("", 0),
-            ("abc", 3),
-            ("👨‍👩‍👧‍👦", 1),
-            ("🏳️‍🌈👩🏽‍🚀", 2),
-            ("🇻🇳🇮🇷🏴󠁧󠁢󠁳󠁣󠁴󠁿", 3),
-            ("🇻🇳🇮", 2),
-            ("a🇻🇳b🇮🇷", 4),
-            (unicodedata.normalize("NFD", "giữ gìn tiếng Việt"), 18),
-            (unicodedata.normalize("NFC", "giữ gìn tiếng Việt"), 18),
-            (unicodedata.normalize("NFD", "안녕하세요"), 5),
-            ("می‌خواهم", 7),
-            ("a\r\nb\nc", 5),
-            ("Z̷̢a̴͓l̸g̶o", 5),
-            ("\u0301", 1),
-            ("1️⃣", 1),
-            ("a\u200db", 2),
-        ],
-    )
-    def test_graphemes(self, text: str, characters: int) -> None:
-        assert graphemes(text) == characters
-
-    @pytest.mark.parametrize(
-        ("text", "characters"),
-        [
-            (LINK, 23),
-            (f"see {LINK} and {LINK}", 4 + 23 + 5 + 23),
-            ("HTTPS://e.org/", 23),
-            ("hello @bob@social.example!", 11),
-            ("mail bob@example.org", 20),
-            ("@bob", 4),
-        ],
-    )
-    def test_urls_and_mentions(self, text: str, characters: int) -> None:
-        assert length(text, 23) == characters
 
 
 class TestProblems:

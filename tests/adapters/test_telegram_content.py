@@ -1,4 +1,4 @@
-"""Telegram: what is refused before it may be approved, and how a text is counted."""
+"""Telegram: what is refused before it may be approved."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from publisher.adapters.telegram.formats import capabilities, problems, units
+from publisher.adapters.telegram.formats import capabilities, problems
 from publisher.engine.adapter import Promise
 from publisher.engine.content import Media, Post
 from tests.adapters.stand import photo_post
@@ -43,10 +43,6 @@ class TestContent:
     )
     def test_codes(self, post: Post, codes: list[str]) -> None:
         assert [problem.code for problem in problems(post.to_json())] == codes
-
-    @pytest.mark.parametrize(("text", "count"), [("", 0), ("é", 1), ("👩", 2), ("👨‍👩‍👧", 8)])
-    def test_utf_16_units(self, text: str, count: int) -> None:
-        assert units(text) == count == len(text.encode("utf-16-le")) // 2
 
     @pytest.mark.parametrize(
         ("post", "name", "limit", "media"),

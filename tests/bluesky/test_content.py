@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from publisher.adapters.bluesky.formats import graphemes, problems
+from publisher.adapters.bluesky.formats import problems
 from publisher.engine.content import Media, Post
 from publisher.engine.evidence import Found
 from publisher.engine.outcome import Published
+from publisher.limits.counting import graphemes
 from tests.adapters.conformance import CORPUS
 from tests.bluesky.account import RealAccount
 

@@ -13,7 +13,7 @@ from publisher.engine.adapter import Capabilities, Problem, Promise
 from publisher.engine.content import ContentError, Letter
 from publisher.mailer import Envelope
 from publisher.mailer.relay import is_address
-from publisher.words import _
+from publisher.words import N_, _
 
 TEXT_LIMIT: Final = 1_000_000
 SUBJECT_LIMIT: Final = 500
@@ -30,6 +30,8 @@ CAPABILITIES: Final = Capabilities(
     text_limit=TEXT_LIMIT,
     queue="mail",
     in_flight=8,
+    name=N_("A mailbox"),
+    takes_posts=False,
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from publisher.adapters.mastodon.account import Account
-from publisher.adapters.mastodon.formats import beyond
+from publisher.adapters.mastodon.formats import problems
 from publisher.adapters.mastodon.refusals import step_failure
 from publisher.adapters.mastodon.servers import Server
 from publisher.adapters.mastodon.statuses import newest_id
@@ -60,8 +60,8 @@ def step(
     server = Server.kept(progress)
     if server is None:
         return _read_server(transport, account, progress)
-    if (reason := beyond(server, post)) is not None:
-        return Rejected(Reason.CONTENT_REFUSED, reason)
+    if found := problems(post.to_json(), server):
+        return Rejected(Reason.CONTENT_REFUSED, " ".join(problem.message for problem in found))
     waiting = unready(post, progress)
     if waiting:
         upload = uploads(post, progress).get(waiting[0])

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from publisher.engine.adapter import Capabilities, Problem, Promise
+from publisher.engine.adapter import Capabilities, Problem, Promise, TextUnit
 from publisher.engine.content import ContentError, Happening, canonical
 from publisher.engine.outcome import (
     Answer,
@@ -38,7 +38,7 @@ from publisher.engine.outcome import (
     Unknown,
 )
 from publisher.transport import Reply
-from publisher.words import _
+from publisher.words import N_, _
 
 BODY_LIMIT: Final = 256_000
 SECRET_LENGTH: Final = 16
@@ -53,12 +53,14 @@ CAPABILITIES: Final = Capabilities(
     can_look=False,
     listing_is_exhaustive=False,
     text_limit=BODY_LIMIT,
-    text_unit="bytes",
+    text_unit=TextUnit.BYTES,
     repeat_for=float("inf"),
     # A receiver may be given the same id twice at once as well as twice in a row.
     repeat_is_atomic=True,
     queue="webhook",
     in_flight=8,
+    name=N_("A webhook"),
+    takes_posts=False,
 )
 
 
