@@ -52,11 +52,16 @@ class Settings(BaseSettings):
     """Base64 of 32 bytes that seal channel credentials; unset: ``vault_key_file``."""
     vault_key_file: Path | None = None
     """Unset: ``home/vault.key``, made with mode 0600 when it is not there."""
+    workspace: str = ""
+    """The slug of the workspace that commands work in; empty: whichever there is, or all."""
     witness: str | None = None
     """What the database is held against: a path, ``file:``, ``s3:`` or ``configmap:``; see
     ``publisher.witness``. Unset: ``home/witness``, which is right for one machine."""
     witness_step: Annotated[int, Field(ge=2, le=86_400)] = 60
     """Seconds of work that go by between two writes of the witness."""
+    media: str | None = None
+    """Where pictures and videos are kept: a folder or ``s3:``; see ``publisher.editorial.media``.
+    Unset: in the database, which every worker reads and every backup holds."""
     graph_url: str = "https://graph.facebook.com"
     """Where Graph API calls go for a channel that names no address of its own."""
     graph_application: str | None = None

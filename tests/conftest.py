@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from tests.postgres import Postgres, ServerName, installed, running
 
 CHOICE = "PUBLISHER_TEST_POSTGRES"
@@ -129,7 +130,7 @@ def database(settings: Settings) -> Iterator[Database]:
 @pytest.fixture
 def app_database(settings: Settings) -> Iterator[Database]:
     """The fresh database as pages and API see it."""
-    with Database.open(settings, Role.APP, application_name="test app") as opened:
+    with Database.open(settings, Role.APP, application_name="test app", workspace=EVERY) as opened:
         yield opened
 
 

@@ -16,6 +16,8 @@ from publisher.config import Settings
 from publisher.db import migrate
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
+from publisher.editorial import walls
 from publisher.editorial.deployment import CloneRefused, Standing
 from publisher.engine.errors import PublisherError
 from publisher.vault import VaultError
@@ -72,8 +74,14 @@ def database(role: Role = Role.APP) -> Iterator[Database]:
     Raises ``SchemaNotReady`` with what to run; a ``DatabaseError`` where there is none.
     """
     name = f"publisher {role.name.lower()}"
-    with Database.open(settings(), role, application_name=name) as opened:
+    workspace = settings().workspace
+    with Database.open(
+        settings(), role, application_name=name, workspace=workspace or EVERY
+    ) as opened:
         _require_schema(migrate.check(opened))
+        if workspace:
+            with opened.engine.connect() as conn:
+                walls.require(conn, workspace)
         yield opened
 
 

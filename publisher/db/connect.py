@@ -18,6 +18,7 @@ from publisher.db.address import Address
 from publisher.db.embedded import EmbeddedServer
 from publisher.db.errors import LoginRefusedError, RoleRefusedError, UnreachableError
 from publisher.db.roles import SCHEMA, Role, ensure_roles
+from publisher.db.walls import Workspace, enter
 
 if TYPE_CHECKING:
     from publisher.config import Settings
@@ -53,6 +54,7 @@ class Database:
         application_name: str,
         embedded: EmbeddedServer | None,
         pool_size: int,
+        workspace: Workspace,
     ) -> None:
         """Use ``open``."""
         self.role = role
@@ -73,6 +75,8 @@ class Database:
             pool_pre_ping=True,
             hide_parameters=True,  # they hold people's posts, and sealed credentials
         )
+        if role is Role.APP:
+            enter(self.engine, workspace)
 
     @classmethod
     def open(
@@ -83,12 +87,14 @@ class Database:
         application_name: str,
         pool_size: int = 5,
         wait_seconds: float = _WAIT_SECONDS,
+        workspace: Workspace = None,
     ) -> Self:
         """Open the database that ``settings`` name, or the embedded one, and act in ``role``.
 
         A server that is not there yet is waited for, up to ``wait_seconds``. Opening as owner first
         makes the roles and the schema where they are missing. ``pool_size`` connections are kept,
-        and as many again opened when needed.
+        and as many again opened when needed. ``workspace`` is what the role of pages and API sees,
+        unless a transaction names another (``db.walls``): nothing by itself.
 
         Raises a ``DatabaseError``: ``EmbeddedError``, ``AddressError``, ``UnreachableError``,
         ``LoginRefusedError``, ``RoleRefusedError`` or ``RolesMissingError``.
@@ -97,7 +103,7 @@ class Database:
         if settings.database_url is None:
             embedded = EmbeddedServer.acquire(settings.home)
         try:
-            database = cls(settings, role, application_name, embedded, pool_size)
+            database = cls(settings, role, application_name, embedded, pool_size, workspace)
             database._await_server(wait_seconds)
         except BaseException:
             if embedded is not None:

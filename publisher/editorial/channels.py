@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection, Row, Select, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from publisher.editorial import channel_events
+from publisher.editorial import channel_events, walls
 from publisher.editorial.channel_events import Event
 from publisher.editorial.spelling import is_one_line, near, quoted
 from publisher.engine import ledger
@@ -136,8 +136,10 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     or in the credential; any other is checked each time before it is connected to. Nothing is
     asked of the platform; see ``check``. ``who``: for the journal, where a person does it.
 
-    Raises ``NotFound`` for a platform without an adapter, ``ChannelRefused`` for the rest.
+    Raises ``NotFound`` for a platform without an adapter, ``WorkspaceUnnamed``, ``ChannelRefused``
+    for the rest.
     """
+    walls.own(conn)
     can = registry.adapter(platform).capabilities("")
     name, remote_id = _named(name), remote_id.strip()
     if not remote_id or not remote_id.isprintable() or " " in remote_id:
@@ -345,7 +347,13 @@ def _taken(
             channels.c.remote_id == values["remote_id"],
             channels.c.base_url.is_not_distinct_from(values["base_url"]),
         )
-    ).one()
+    ).one_or_none()
+    if holder is None:
+        message = (
+            f"{values['remote_id']} on {values['platform']} is already connected in another "
+            "workspace. Nothing was added. Disconnect it there, or post from there."
+        )
+        return ChannelRefused(message, code="place-taken", field="remote_id")
     message = (
         f'{values["remote_id"]} on {values["platform"]} is already connected as "{holder.name}" '
         f"(id {holder.id}). Nothing was added. For a new credential: "

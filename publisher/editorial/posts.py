@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from publisher.editorial import walls
 from publisher.editorial.rows import batches, unnest
 from publisher.editorial.schema import approvals, post_channels, post_versions
 from publisher.engine import ledger
@@ -72,7 +73,9 @@ def create(conn: Connection, drafts: Sequence[Draft], *, who: str) -> list[Versi
     """Write posts with their first version; None, in its place, where the ``ref`` was taken.
 
     Ids rise in the order of ``drafts``. Waits for a transaction that is writing the same refs.
+    Raises ``WorkspaceUnnamed``.
     """
+    walls.own(conn)
     ids = sorted(conn.scalars(text(_NEXT_IDS), {"count": len(drafts)}))
     # By ref, so that two callers with the same refs wait for one another in one order.
     by_ref = sorted(zip(ids, drafts, strict=True), key=lambda pair: pair[1].ref or "")

@@ -80,6 +80,7 @@ channels = Table(
     _at("created_at", nullable=False),
     _at("rehearsal_allowed_at"),
     Column("rehearsal_allowed_by", Text),
+    Column("workspace_id", Integer, nullable=False),
 )
 
 gates = Table(

@@ -19,6 +19,7 @@ from publisher import bootstrap
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial import channels
 from publisher.engine import ledger, queries
 from publisher.engine.content import Post
@@ -168,7 +169,7 @@ def stage(
         concurrency=2,
     )
     with (
-        Database.open(settings, Role.APP, application_name="test app") as database,
+        Database.open(settings, Role.APP, application_name="test app", workspace=EVERY) as database,
         database.engine.begin() as conn,
     ):
         channel = channels.add(

@@ -13,6 +13,7 @@ from sqlalchemy import insert, text
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial.deployment import (
     CloneRefused,
     KeyStanding,
@@ -102,7 +103,7 @@ def test_of_two_first_keys_one_stays(
 
 
 def _use_a_key(settings: Settings, start: Barrier, ends: Queue[str]) -> None:
-    with Database.open(settings, Role.APP, application_name="test") as database:
+    with Database.open(settings, Role.APP, application_name="test", workspace=EVERY) as database:
         start.wait(60)
         try:
             with database.engine.begin() as conn:

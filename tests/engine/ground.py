@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.engine import ledger, retry
 from publisher.engine.adapter import SendPermit
 from publisher.engine.content import Post
@@ -78,7 +79,7 @@ class Ground:
                 Database.open(settings, Role.ENGINE, application_name="test engine")
             )
             app = stack.enter_context(
-                Database.open(settings, Role.APP, application_name="test app")
+                Database.open(settings, Role.APP, application_name="test app", workspace=EVERY)
             )
             conn = stack.enter_context(engine.connect_driver())
             with superuser(pg, name) as root:

@@ -16,6 +16,7 @@ from publisher import bootstrap
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.engine import ledger
 from publisher.engine.content import Post
 from publisher.engine.errors import PublisherError
@@ -62,7 +63,9 @@ def schedule(name: str, order: dict[str, Any], _events: int) -> int:
         for job in order["jobs"]
     ]
     with (
-        Database.open(settings, Role.APP, application_name=application, pool_size=1) as database,
+        Database.open(
+            settings, Role.APP, application_name=application, pool_size=1, workspace=EVERY
+        ) as database,
         database.engine.begin() as conn,
     ):
         ledger.enqueue(conn, jobs, existing="keep")
@@ -88,7 +91,9 @@ def act(
     what = "cancel" if ignores else rng.choice(tuple(of) or tuple(_ACTS))
     try:
         with (
-            Database.open(settings, Role.APP, application_name="people", pool_size=1) as database,
+            Database.open(
+                settings, Role.APP, application_name="people", pool_size=1, workspace=EVERY
+            ) as database,
             database.engine.begin() as conn,
         ):
             wanted = _FAILED if what in {"requeue", "restore"} else _OPEN

@@ -28,6 +28,7 @@ from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial import unknowns
 from publisher.editorial.unknowns import Again, Decision, Seen, Signed
 from publisher.engine import ledger
@@ -81,7 +82,13 @@ class Desk:
 
     def _sit_down(self) -> bootstrap.App:
         database = self._stack.enter_context(
-            Database.open(self.settings, Role.APP, application_name=self.application, pool_size=10)
+            Database.open(
+                self.settings,
+                Role.APP,
+                application_name=self.application,
+                pool_size=10,
+                workspace=EVERY,
+            )
         )
         self._open = self._stack.enter_context(bootstrap.open_app(self.settings, database))
         return self._open

@@ -20,6 +20,7 @@ from publisher.bootstrap import App
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial import channels
 from publisher.engine import ledger, queries
 from publisher.engine.adapter import Adapter
@@ -114,7 +115,9 @@ def opened(
 ) -> Iterator[Ground]:
     """Open the deployment's database. Raises ``DatabaseError``, ``CloneRefused``."""
     with (
-        Database.open(settings, Role.APP, application_name="publisher rehearse") as database,
+        Database.open(
+            settings, Role.APP, application_name="publisher rehearse", workspace=EVERY
+        ) as database,
         bootstrap.open_app(settings, database) as app,
     ):
         yield Ground(app, who, say, ask, patience or Patience())

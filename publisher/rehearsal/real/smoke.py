@@ -16,6 +16,7 @@ from typing import Final
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial import channel_events, channels, rehearsals
 from publisher.editorial.channel_events import Event
 from publisher.engine import ledger, queries
@@ -81,7 +82,9 @@ def smoke(  # noqa: PLR0913 - each is named at its one call
 def next_run(settings: Settings) -> str:
     """A number that no rehearsal on the deployment's pages has had. Raises ``DatabaseError``."""
     with (
-        Database.open(settings, Role.APP, application_name="publisher rehearse") as database,
+        Database.open(
+            settings, Role.APP, application_name="publisher rehearse", workspace=EVERY
+        ) as database,
         database.engine.begin() as conn,
     ):
         runs = {job.run for job in queries.rehearsal_jobs(conn)}

@@ -15,6 +15,7 @@ from publisher import bootstrap
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.editorial import quarantine, unknowns
 from publisher.editorial.unknowns import Again, Signed
 from publisher.engine.errors import PublisherError
@@ -62,7 +63,9 @@ class Person:
 
     def _sit_down(self) -> bootstrap.App:
         database = self._stack.enter_context(
-            Database.open(self.settings, Role.APP, application_name="operator", pool_size=2)
+            Database.open(
+                self.settings, Role.APP, application_name="operator", pool_size=2, workspace=EVERY
+            )
         )
         self._open = self._stack.enter_context(bootstrap.open_app(self.settings, database))
         return self._open

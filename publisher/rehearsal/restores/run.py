@@ -19,6 +19,7 @@ from publisher import bootstrap
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.db.roles import Role
+from publisher.db.walls import EVERY
 from publisher.engine import ledger
 from publisher.engine.content import Post
 from publisher.engine.job import NewJob
@@ -350,7 +351,9 @@ class Run:
 
     def _database(self) -> Any:
         settings = Settings(**self.staff.settings())
-        return Database.open(settings, Role.APP, application_name="editor", pool_size=1)
+        return Database.open(
+            settings, Role.APP, application_name="editor", pool_size=1, workspace=EVERY
+        )
 
     def _witness(self) -> bytes:
         with contextlib.suppress(FileNotFoundError):

@@ -1,0 +1,34 @@
+"""Which workspace a transaction of the pages' role is in: row-level security reads it.
+
+It is set inside each transaction and ends with it, so that neither a pool nor a pooler hands it to
+whoever comes next. Nothing set, nothing seen.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from sqlalchemy import Connection, Engine, event
+
+EVERY: Final = "*"
+"""Every workspace: for commands of whoever runs the deployment, never for a request."""
+
+Workspace = int | str | Literal["*"] | None
+"""A workspace's number or slug, ``EVERY``, or None for none."""
+
+_OPTION: Final = "workspace"
+
+
+def enter(engine: Engine, workspace: Workspace) -> None:
+    """Have every transaction of ``engine`` set it first: ``workspace``, or its own option."""
+
+    @event.listens_for(engine, "begin")
+    def _begin(conn: Connection) -> None:
+        named = conn.get_execution_options().get(_OPTION, workspace)
+        setting = f"#{named}" if isinstance(named, int) else named or ""
+        conn.exec_driver_sql("SELECT set_config('publisher.workspace', %s, true)", (setting,))
+
+
+def within(engine: Engine, workspace: Workspace) -> Engine:
+    """The same pool, for transactions in this workspace."""
+    return engine.execution_options(**{_OPTION: workspace})
