@@ -27,6 +27,7 @@ _SECRET_NAMES: Final = re.compile(
 _SECRET_SHAPES: Final = (
     re.compile(r"(?i)\b(access_token|appsecret_proof|client_secret|password)=[^&\s\"']+"),
     re.compile(r"(?i)\b(bearer|oauth)\s+[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(r"\bpb[a-z]_(?:[a-z0-9-]{1,40}_)?[0-9a-f]{64}"),  # our sessions, links, API tokens
     re.compile(r"\bEAA[A-Za-z0-9]{20,}"),  # what Meta's access tokens begin with
     re.compile(r"(?i)(://[^/\s:@]+):[^@\s/]+(?=@)"),
 )

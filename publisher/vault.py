@@ -2,7 +2,8 @@
 
 AES-256-GCM with a random 96-bit nonce (NIST SP 800-38D). What is sealed opens only with the same
 key, for the same channel of the same deployment: those two are the associated data. Layout: one
-version byte, the nonce, then ciphertext and tag.
+version byte, the nonce, then ciphertext and tag. The secret of a person's second factor is sealed
+just so, for that person.
 """
 
 from __future__ import annotations
@@ -83,23 +84,29 @@ class Vault:
         label = b"publisher key check\x00" + self._deployment_id.encode()
         return hmac.digest(self._key, label, "sha256")
 
+    def key_for(self, purpose: str) -> bytes:
+        """A key of 32 bytes for something else than sealing, of this deployment alone.
+
+        HMAC-SHA-256 as a key derivation function (NIST SP 800-108): neither the sealing key nor
+        another purpose's can be had from it.
+        """
+        label = b"publisher key for\x00%s\x00%s" % (purpose.encode(), self._deployment_id.encode())
+        return hmac.digest(self._key, label, "sha256")
+
     def seal(self, secret: str, *, channel_id: int) -> bytes:
         """Encrypt ``secret`` for one channel; different bytes each time."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = self._cipher.encrypt(nonce, secret.encode(), self._bound_to(channel_id))
-        return _VERSION + nonce + sealed
+        return self._seal(secret, self._bound_to(b"%d" % channel_id))
 
     def open(self, sealed: bytes, *, channel_id: int) -> str:
         """Decrypt what ``seal`` made for this channel. Raises ``VaultError``."""
-        nonce, rest = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
-        if sealed[:1] != _VERSION or len(rest) < _TAG_BYTES:
+        if _is_damaged(sealed):
             message = (
                 f"The credential of channel {channel_id} is damaged, or a newer version sealed it. "
                 "Run that version, or reconnect the channel."
             )
             raise VaultError(message)
         try:
-            return self._cipher.decrypt(nonce, rest, self._bound_to(channel_id)).decode()
+            return self._open(sealed, self._bound_to(b"%d" % channel_id))
         except InvalidTag:
             message = (
                 f"The credential of channel {channel_id} was sealed for another channel or "
@@ -107,11 +114,40 @@ class Vault:
             )
             raise VaultError(message) from None
 
-    def _bound_to(self, channel_id: int) -> bytes:
-        return b"publisher\x00%d\x00%s" % (channel_id, self._deployment_id.encode())
+    def seal_for_user(self, secret: str, *, user_id: int) -> bytes:
+        """Encrypt ``secret`` for one person; different bytes each time."""
+        return self._seal(secret, self._bound_to(b"user %d" % user_id))
+
+    def open_for_user(self, sealed: bytes, *, user_id: int) -> str:
+        """Decrypt what ``seal_for_user`` made for this person. Raises ``VaultError``."""
+        try:
+            if not _is_damaged(sealed):
+                return self._open(sealed, self._bound_to(b"user %d" % user_id))
+        except InvalidTag:
+            pass
+        message = (
+            f"The second factor of account {user_id} is damaged, or was sealed with another key. "
+            "Bring the key back, use a recovery code, or run: publisher users forget-totp"
+        )
+        raise VaultError(message)
+
+    def _seal(self, secret: str, bound_to: bytes) -> bytes:
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return _VERSION + nonce + self._cipher.encrypt(nonce, secret.encode(), bound_to)
+
+    def _open(self, sealed: bytes, bound_to: bytes) -> str:
+        nonce, rest = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+        return self._cipher.decrypt(nonce, rest, bound_to).decode()
+
+    def _bound_to(self, whose: bytes) -> bytes:
+        return b"publisher\x00%s\x00%s" % (whose, self._deployment_id.encode())
 
     def __repr__(self) -> str:
         return f"<Vault of deployment {self._deployment_id}>"
+
+
+def _is_damaged(sealed: bytes) -> bool:
+    return sealed[:1] != _VERSION or len(sealed) < 1 + _NONCE_BYTES + _TAG_BYTES
 
 
 def _decoded(text: str, where: str) -> bytes:

@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from publisher.config import Settings
 from publisher.editorial import channel_events
 from publisher.editorial.channel_events import Event
+from publisher.editorial.people import totp
 from publisher.engine import ledger, queries
 from publisher.engine.errors import Conflict, PublisherError
 from publisher.engine.ledger import deployment as row
@@ -190,6 +191,7 @@ def rebind(
     after = uuid4()
     fresh = key().for_deployment(str(after))
     resealed, dropped = _reseal(conn, old, fresh)
+    totp.reseal(conn, old, fresh)
     for channel_id in dropped:
         channel_events.tell(conn, channel_id, Event.CREDENTIAL_DROPPED, who=who)
     generation = row.become(conn, after, fresh.check)
