@@ -25,8 +25,7 @@ from publisher.db import preflight
 from publisher.db.connect import Database
 from publisher.db.errors import DatabaseError
 from publisher.db.roles import Role
-from publisher.editorial import deployment
-from publisher.editorial.media import PostgresMediaStore
+from publisher.editorial import deployment, media
 from publisher.engine.adapter import MediaStore
 from publisher.engine.alert import Wording
 from publisher.engine.alerts import Alerts
@@ -62,6 +61,8 @@ class App:
     database: Database
     vault: Vault
     registry: Registry
+    library: media.Library
+    fetcher: media.Fetcher
     tally: Tally = field(default_factory=Tally)
 
 
@@ -69,14 +70,16 @@ class App:
 def open_app(settings: Settings, database: Database) -> Iterator[App]:
     """Put everything together around an open ``database``.
 
-    Raises ``CloneRefused`` on a copy without its key, ``VaultError``.
+    Raises ``CloneRefused`` on a copy without its key, ``VaultError``, ``MediaStorageUnusable``,
+    ``MediaExtraMissing``, ``MediaUnreachable``.
     """
     with database.engine.begin() as conn:
         vault = deployment.own_vault(conn, settings)
     transport = Transport(settings)
     try:
-        media = PostgresMediaStore(database.engine)
-        yield App(settings, database, vault, registry(settings, transport, opener(vault), media))
+        library = media.Library(database.engine, media.storage(settings))
+        adapters = registry(settings, transport, opener(vault), library)
+        yield App(settings, database, vault, adapters, library, media.Fetcher(transport))
     finally:
         transport.close()
 

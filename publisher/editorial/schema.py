@@ -63,6 +63,20 @@ media = Table(
     Column("type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("storage", Text, nullable=False),
+    Column("width", Integer),
+    Column("height", Integer),
+    Column("frames", Integer),
+)
+
+media_uploads = Table(
+    "media_uploads",
+    metadata,
+    Column("workspace_id", Integer, primary_key=True),
+    Column("sha256", LargeBinary, primary_key=True),
+    Column("original_sha256", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("created_by", Text),
 )
 
 media_chunks = Table(

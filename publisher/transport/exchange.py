@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Protocol
 
 import httpcore
 import httpx
@@ -54,6 +56,44 @@ _ENDS: tuple[tuple[type[BaseException], End], ...] = (
 )
 
 
+class Sink(Protocol):
+    """Where the bytes of a download go."""
+
+    def write(self, chunk: bytes, /) -> object:
+        """Take some. What it raises ends the call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Where the body of a 200 goes, as it comes, and how large it may be."""
+
+    sink: Sink
+    most_bytes: int
+
+    def take(self, response: httpx.Response, headers: Mapping[str, str]) -> None:
+        """Write the body. Raises ``TooLarge``, ``Undecodable``, and what the sink raises.
+
+        Nothing is unpacked: it was not asked for packed, and a file is wanted as it lies there.
+        """
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in {"", "identity"}:
+            message = f"content encoding {encoding}"
+            raise Undecodable(message)
+        declared = headers.get("content-length", "")
+        taken = int(declared) if declared.isascii() and declared.isdigit() else 0
+        if taken <= self.most_bytes:
+            taken = 0
+            for chunk in response.iter_raw():
+                taken += len(chunk)
+                if taken > self.most_bytes:
+                    break
+                self.sink.write(chunk)
+        if taken > self.most_bytes:
+            message = f"more than {self.most_bytes:,} bytes"
+            raise TooLarge(message)
+
+
 class Exchange:
     """Keeps account of one call while httpcore makes it."""
 
@@ -65,6 +105,7 @@ class Exchange:
         *,
         permit: SendPermit | None,
         ends_at: float,
+        into: Download | None = None,
     ) -> None:
         self.wire = wire
         self.started = False
@@ -77,6 +118,7 @@ class Exchange:
         self._method = method.encode()
         self._permit = permit
         self._ends_at = ends_at
+        self._into = into
 
     def connects_from_now(self, seconds: float) -> None:
         """Give a publish call its time to connect; preparing its body may have taken long."""
@@ -118,6 +160,9 @@ class Exchange:
 
         Raises ``TooLarge``, ``Undecodable``, and what httpcore raises for a cut answer.
         """
+        if self._into is not None and self.status == HTTPStatus.OK:
+            self._into.take(response, self.headers)
+            return
         raw = bytearray()
         try:
             for chunk in response.iter_raw():

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from publisher.engine.outcome import Answer, Reason
+from publisher.transport.phases import End
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A step or a read that gave no whole answer. ``sent``: a request byte may have left."""
+    """A step or a read that gave no whole answer. ``sent``: a request byte may have left.
+
+    ``end``: how it ended, where that makes a difference to what a person is told.
+    """
 
     reason: Reason
     detail: str
     sent: bool
     answer: Answer | None = None
+    end: End | None = None

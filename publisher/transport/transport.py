@@ -1,4 +1,4 @@
-"""The three kinds of call: ``publish``, which is made once; ``step``; and ``read``.
+"""The kinds of call: ``publish``, which is made once; ``step``; ``read``; and ``download``.
 
 Only ``publish`` may make something public. It needs a permit, is never repeated, and answers
 *not sent* only where no byte of it can have left. Everything here is synchronous and keeps
@@ -25,7 +25,7 @@ from publisher.engine.outcome import Deferred, Reason, Unknown
 from publisher.transport.addresses import AddressRefused, checked
 from publisher.transport.body import encode
 from publisher.transport.connection import Chunks, OneConnection, TrustRoots
-from publisher.transport.exchange import Exchange
+from publisher.transport.exchange import Download, Exchange, Sink
 from publisher.transport.phases import End, Phase, Verdict, judge
 from publisher.transport.redaction import Redaction
 from publisher.transport.reply import Failed, Reply
@@ -117,20 +117,40 @@ class Transport:
         result, _ = tries(self._harmless, request, ends_at)
         return result
 
+    def download(
+        self, request: Request, into: Sink, *, most_bytes: int, timeout: float
+    ) -> Reply | Failed:
+        """Make a GET, once, and write the body of a 200 into ``into``, never holding all of it.
+
+        ``timeout``: seconds for all of it. A ``Reply`` with another status has its body as ever;
+        redirects are not followed. Part of a body may be in ``into`` when it is ``Failed``, whose
+        ``end`` is ``TOO_LARGE`` past ``most_bytes``, and ``BROKE`` where ``into`` raised. Raises
+        ``ValueError`` for another method.
+        """
+        if request.method != "GET":
+            message = f"only GET is a download, not {request.method}"
+            raise ValueError(message)
+        result, _ = self._harmless(request, boottime() + timeout, Download(into, most_bytes))
+        return result
+
     def close(self) -> None:
         """Make no further call. Calls under way are left to end by themselves."""
         self._closed.set()
 
-    def _harmless(self, request: Request, ends_at: float) -> tuple[Reply | Failed, End]:
+    def _harmless(
+        self, request: Request, ends_at: float, into: Download | None = None
+    ) -> tuple[Reply | Failed, End]:
         connect_by = min(boottime() + CONNECT_SECONDS, ends_at)
-        exchange = self._make(request, permit=None, connect_by=connect_by, ends_at=ends_at)
+        exchange = self._make(
+            request, permit=None, connect_by=connect_by, ends_at=ends_at, into=into
+        )
         end = exchange.end()
         answer = exchange.answer()
         if end is End.WHOLE and exchange.status is not None:
             return Reply(exchange.status, exchange.headers, exchange.body, answer), end
         row = judge(exchange.phase, end, exchange.status)
         detail = f"{row.says} ({answer.error})" if answer.error else row.says
-        return Failed(row.reason, detail, exchange.started, answer), end
+        return Failed(row.reason, detail, exchange.started, answer, end), end
 
     def _make(
         self,
@@ -139,6 +159,7 @@ class Transport:
         permit: SendPermit | None,
         connect_by: float,
         ends_at: float,
+        into: Download | None = None,
     ) -> Exchange:
         """Make the call, and keep what it came to. Only what ends a process passes through."""
         wire = Wire(
@@ -147,7 +168,12 @@ class Transport:
             proxied=self._proxy is not None,
         )
         exchange = Exchange(
-            request.method, wire, Redaction(request.secrets), permit=permit, ends_at=ends_at
+            request.method,
+            wire,
+            Redaction(request.secrets),
+            permit=permit,
+            ends_at=ends_at,
+            into=into,
         )
         try:
             self._send(request, exchange)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from publisher.buckets import address as buckets
+from publisher.buckets.address import BucketAddress, NoBucket
 from publisher.engine.errors import PublisherError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _KEY_BYTES: Final = 1024
 _FORMS: Final = (
     "Give a path or file:///path, s3://bucket/key?endpoint=https://…&region=…, or"
@@ -51,14 +51,10 @@ class FileAt:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectAt:
-    """An object of an S3-compatible store; without ``endpoint`` it is Amazon's."""
+class ObjectAt(BucketAddress):
+    """An object of an S3-compatible store."""
 
-    bucket: str
-    key: str
-    endpoint: str | None
-    region: str | None
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,31 +102,13 @@ def _file_url(parts: SplitResult) -> FileAt:
 
 
 def _object(parts: SplitResult) -> ObjectAt:
-    key = unquote(parts.path).removeprefix("/")
-    _require(bool(_BUCKET.fullmatch(parts.netloc)), "names no bucket")
-    is_key = bool(key) and not key.endswith("/") and len(key.encode()) <= _KEY_BYTES
-    _require(is_key and not parts.fragment, "names no object in the bucket")
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    options = dict(given)
-    known = options.keys() <= {"endpoint", "region"} and len(options) == len(given)
-    _require(known, "has an option that is not known, or one twice")
-    endpoint, region = options.get("endpoint"), options.get("region")
-    _require(
-        endpoint is None or _is_endpoint(endpoint),
-        "has an endpoint that is not like https://host:port",
-    )
-    _require(region is None or bool(_REGION.fullmatch(region)), "has a region that is none")
-    return ObjectAt(parts.netloc, key, endpoint, region)
-
-
-def _is_endpoint(text: str) -> bool:
     try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    more = parts.username is not None or parts.query or parts.fragment
-    return usable and not more and text.isprintable() and " " not in text
+        at = buckets.parse(parts)
+    except NoBucket as wrong:
+        raise WitnessUnusable(str(wrong)) from None
+    is_key = bool(at.key) and not at.key.endswith("/") and len(at.key.encode()) <= _KEY_BYTES
+    _require(is_key, "names no object in the bucket")
+    return ObjectAt(at.bucket, at.key, at.endpoint, at.region)
 
 
 def _configmap(parts: SplitResult) -> ConfigMapAt:

@@ -7,18 +7,14 @@ is found out when the object is first made, and refused. Needs the extra ``publi
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.session import get_session
-from urllib3.exceptions import HTTPError
+from botocore.exceptions import ClientError
 
+from publisher.buckets.client import UNREACHED, client, refusal_code
 from publisher.config import Settings
 from publisher.engine.witness import (
     Held,
@@ -41,10 +37,6 @@ _HINTS: Final = {
     ),
 }
 
-# At DEBUG they write whole requests, with the session's token in them.
-for _name in ("botocore", "urllib3"):
-    logging.getLogger(_name).setLevel(logging.WARNING)
-
 
 class Object:
     """A witness in a bucket; credentials are found as every AWS tool finds them."""
@@ -53,7 +45,13 @@ class Object:
         """Connect to nothing yet. Raises ``WitnessUnreachable`` for an unknown AWS profile."""
         self._at = at
         with self._explained():
-            self._client = _client(at, settings)
+            self._client = client(
+                at,
+                settings,
+                connect_seconds=_CONNECT_SECONDS,
+                read_seconds=_READ_SECONDS,
+                tries=_TRIES,
+            )
 
     @property
     def name(self) -> str:
@@ -109,7 +107,7 @@ class Object:
         try:
             answer = self._client.get_object(Bucket=self._at.bucket, Key=self._at.key)
         except ClientError as error:
-            if _code(error) == "NoSuchKey":
+            if refusal_code(error) == "NoSuchKey":
                 return None
             raise
         is_short = answer.get("ContentLength", _READ_BYTES) < _READ_BYTES
@@ -128,7 +126,7 @@ class Object:
             )
         except ClientError as error:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if condition and (status in _OVERTAKEN or _code(error) == "NoSuchKey"):
+            if condition and (status in _OVERTAKEN or refusal_code(error) == "NoSuchKey"):
                 message = f"Another process has written the witness {self.name}."
                 raise WitnessConflict(message) from error
             raise
@@ -139,11 +137,10 @@ class Object:
         try:
             yield
         except ClientError as error:
-            hint = _HINTS.get(_code(error), "See to the store, or name another witness.")
-            message = f"The witness {self.name} was refused: {_code(error)}. {hint}"
+            hint = _HINTS.get(refusal_code(error), "See to the store, or name another witness.")
+            message = f"The witness {self.name} was refused: {refusal_code(error)}. {hint}"
             raise WitnessUnreachable(message) from error
-        except (BotoCoreError, HTTPClientError, HTTPError, OSError, ValueError) as error:
-            # The kind alone: what botocore says may hold a whole URL, or a proxy's password.
+        except UNREACHED as error:
             message = (
                 f"The witness {self.name} cannot be reached: {type(error).__name__}. See to the"
                 " network, the endpoint in PUBLISHER_WITNESS, and this process's AWS credentials."
@@ -152,27 +149,3 @@ class Object:
 
     def __repr__(self) -> str:
         return f"<witness {self.name}>"
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", "no reason"))
-
-
-def _client(at: ObjectAt, settings: Settings) -> Any:  # noqa: ANN401 - botocore makes its classes
-    proxy = settings.proxy_url.get_secret_value() if settings.proxy_url else None
-    return get_session().create_client(
-        "s3",
-        endpoint_url=at.endpoint,
-        region_name=at.region or os.environ.get("AWS_REGION"),
-        config=Config(
-            connect_timeout=_CONNECT_SECONDS,
-            read_timeout=_READ_SECONDS,
-            retries={"total_max_attempts": _TRIES, "mode": "standard"},
-            # Others than Amazon often have no names for buckets, and not every checksum.
-            s3={"addressing_style": "path" if at.endpoint else "auto"},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            # As everywhere here: the usual proxy variables are not read.
-            proxies={"https": proxy, "http": proxy} if proxy else {},
-        ),
-    )

@@ -24,6 +24,7 @@ from publisher.editorial.imports.fault import FileRefused
 from publisher.editorial.imports.pile import Pile
 from publisher.editorial.imports.report import Report
 from publisher.editorial.imports.row import ROWS, Row
+from publisher.editorial.media import Library, MediaFile, files
 from publisher.editorial.posts import Destination, Draft
 from publisher.editorial.rows import batches
 from publisher.engine import queries
@@ -53,7 +54,8 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
     is half done when it is judged.
 
     Raises ``FileRefused`` for a file that cannot be read as rows, ``MediaRefused`` for a picture
-    that changed meanwhile, and what ``ledger.enqueue`` raises; nothing is stored then.
+    that changed meanwhile, ``MediaUnreachable``, and what ``ledger.enqueue`` raises; nothing is
+    stored then.
     """
     source = file.read(Path(path))
     rows = _rows(source)
@@ -70,8 +72,20 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
     with engine.connect() as conn:
         pile.compare(listing.by_ref(conn, [*pile.fresh]))
     if not dry_run and (skip_bad or not pile.bad):
+        library = media.Library(engine, media.storage(settings))
+        for found in _files(pile):
+            files.upload(library, found)
         with engine.connect() as conn, conn.begin() as transaction:
-            jobs = _store(conn, pile, registry, useful_for, who=who, draft=draft, progress=progress)
+            jobs = _store(
+                conn,
+                pile,
+                library,
+                registry,
+                useful_for,
+                who=who,
+                draft=draft,
+                progress=progress,
+            )
             if pile.bad and not skip_bad:
                 # Another import stored one of the refs meanwhile, with other content.
                 transaction.rollback()
@@ -97,9 +111,10 @@ def _rows(source: file.Source) -> list[Row]:
     return rows
 
 
-def _store(
+def _store(  # noqa: PLR0913 - the parts of one import, named at its one call
     conn: Connection,
     pile: Pile,
+    library: Library,
     registry: Registry,
     useful_for: timedelta,
     *,
@@ -113,9 +128,8 @@ def _store(
     for another in a circle.
     """
     candidates = [*pile.fresh.values()]
-    files = {found.sha256: found for row in candidates for found in row.files}
-    for sha256 in sorted(files):
-        media.store(conn, files[sha256].path, files[sha256].type, sha256=sha256)
+    for found in _files(pile):
+        files.record(conn, library, found, who=who)
     written = posts.create(conn, [_draft(row) for row in candidates], who=who)
     taken = [row.ref for row, version in zip(candidates, written, strict=True) if version is None]
     pile.compare(listing.by_ref(conn, taken))
@@ -135,6 +149,12 @@ def _store(
         jobs |= {ref: job.job_id for (ref, _), job in zip(batch, enqueued, strict=True)}
         progress.add(len(batch))
     return jobs
+
+
+def _files(pile: Pile) -> list[MediaFile]:
+    """What the fresh rows attach, each once, by hash."""
+    found = {one.sha256: one for row in pile.fresh.values() for one in row.files}
+    return [found[sha256] for sha256 in sorted(found)]
 
 
 def _draft(row: Candidate) -> Draft:

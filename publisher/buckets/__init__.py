@@ -1,0 +1,1 @@
+"""S3-compatible object stores: their addresses in a setting, and what speaks to them."""
