@@ -6,6 +6,7 @@ post is saved, imported or approved, so that the two cannot differ. Pure, and it
 
 from publisher.limits.content import anywhere, of_content, problems, shape
 from publisher.limits.counting import length
+from publisher.limits.link import anywhere as of_link
 from publisher.limits.link import is_address
 from publisher.limits.media import Measures
 from publisher.limits.text import sent
@@ -16,6 +17,7 @@ __all__ = [
     "is_address",
     "length",
     "of_content",
+    "of_link",
     "problems",
     "sent",
     "shape",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
+from publisher import limits
 from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.editorial import channels
@@ -50,14 +51,18 @@ class Stub:
             can_look=True,
             listing_is_exhaustive=False,
             text_limit=TEXT_LIMIT,
+            name="Stub",
+            media_kinds=("image", "video"),
+            mixes_media=True,
+            fetches_media=True,
+            media_limit=4,
+            media_types=("image/jpeg", "image/png", "video/mp4"),
+            media_bytes=50_000_000,
+            alt_limit=100,
         )
 
     def problems(self, content: str) -> tuple[Problem, ...]:
-        over = len(Post.from_json(content).text) - TEXT_LIMIT
-        if over <= 0:
-            return ()
-        message = f"Stub takes 2,000 characters; shorten by {over}."
-        return (Problem("text", "text-too-long", message), Problem("media.2", "odd", "Odd."))
+        return limits.of_content(content, self.capabilities)
 
     def platform_key(self, key: str, at: datetime) -> str | None:
         return f"stub {key} {at:%H:%M}"

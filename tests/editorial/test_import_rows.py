@@ -52,8 +52,8 @@ REFUSED = [
         "02:30 does not exist on 14 March in New York; clocks jump from 2:00 to 3:00.",
         "Choose 03:30 or 01:30.",
     ),
-    ({"text": ""}, "text", "There is nothing to post.", "Write a text, or give a link"),
-    ({"text": " \n"}, "text", "There is nothing to post.", "Write a text, or give a link"),
+    ({"text": ""}, "text", "This post is empty.", "Write a text, or add a link"),
+    ({"text": " \n"}, "text", "This post is empty.", "Write a text, or add a link"),
     ({"text": "a\0b"}, "text", "Holds the character NUL at position 2.", "Take it out."),
     (
         {"text": "\ud83d"},
@@ -62,11 +62,16 @@ REFUSED = [
         "Write the whole character.",
     ),
     ({"text": "x" * 1_000_001}, "text", "Holds 1,000,001 bytes; a cell may hold", "Shorten it."),
-    ({"link": "example.com"}, "link", "Is no web address.", "It starts with https://"),
-    ({"link": " https://example.com"}, "link", "Is no web address.", "It starts with https://"),
-    ({"link": "https:///x"}, "link", "Is no web address.", "It starts with https://"),
-    ({"link": "https://[x"}, "link", "Is no web address.", "It starts with https://"),
-    ({"link": "javascript:x"}, "link", "Is no web address.", "It starts with https://"),
+    ({"link": "example.com"}, "link", "The link is not a web address.", "It starts with https://"),
+    (
+        {"link": " https://example.com"},
+        "link",
+        "The link is not a web address.",
+        "It starts with https://",
+    ),
+    ({"link": "https:///x"}, "link", "The link is not a web address.", "It starts with https://"),
+    ({"link": "https://[x"}, "link", "The link is not a web address.", "It starts with https://"),
+    ({"link": "javascript:x"}, "link", "The link is not a web address.", "It starts with https://"),
     ({"media": "none.png"}, "media", "There is no file", "Paths start from the folder"),
     ({"media": "text.png"}, "media", "text.png is neither a picture nor a video.", "Give a JPEG"),
     ({"media": "empty.png"}, "media", "empty.png is empty.", "Give the picture or video itself."),
@@ -93,7 +98,22 @@ REFUSED = [
         "There are 2 alt texts for 1 media.",
         r"Give one for each, | between them, empty where there is none; \| is a bar itself.",
     ),
-    ({"text": "x" * 2001}, "text", "Stub takes 2,000 characters; shorten by 1.", ""),
+    (
+        {"text": "x" * 2001},
+        "text",
+        "Stub takes 2,000 characters as it counts them; this is 2,001.",
+        "Shorten by 1, or write its own text.",
+    ),
+    ({"text": "a\x07b"}, "text", "The text holds the control character U+0007", "Take it out."),
+    ({"link": "https://e.org/" + "x" * 2048}, "link", "A link has at most 2,048", "Give a shorter"),
+    ({"media": "|".join(["a.png"] * 5)}, "media", "Stub takes 4 photos and videos", "Take 1 out."),
+    ({"media": "https://e.org/a.gif"}, "media", "Photo 1 is image/gif; Stub takes", "Convert it."),
+    (
+        {"media": "a.png", "alt": "x" * 101},
+        "alt",
+        "The alt text of photo 1 has 101",
+        "Shorten by 1",
+    ),
 ]
 
 
@@ -150,15 +170,40 @@ def test_joiners_are_no_fault(importing: Importing) -> None:
 
 
 def test_what_the_platform_says_stands_at_its_column(
+    importing: Importing, folder: Path, faults: Callable[..., list[tuple[int, str, str]]]
+) -> None:
+    wrong = {"text": "x" * 2001, "link": "here", "media": "https://e.org/a.gif", "alt": "y" * 101}
+    assert faults(importing.rows(wrong)) == [
+        (1, "text", "text-too-long"),
+        (1, "link", "link-not-an-address"),
+        (1, "media", "media-type"),
+        (1, "alt", "alt-too-long"),
+    ]
+
+
+def test_a_zone_that_cannot_be_read_hides_nothing_of_the_content(
     importing: Importing, faults: Callable[..., list[tuple[int, str, str]]]
 ) -> None:
-    report = importing.rows({"text": "x" * 2001})
-    assert faults(report) == [(1, "text", "text-too-long"), (1, "media", "odd")]
+    wrong = {"text": "x" * 2001, "publish_at": "2026-12-07 09:00", "zone": "UTC\0"}
+    assert faults(importing.rows(wrong)) == [
+        (1, "text", "text-too-long"),
+        (1, "zone", "character-not-allowed"),
+    ]
+
+
+def test_without_a_channel_what_no_platform_takes_is_said(
+    importing: Importing, faults: Callable[..., list[tuple[int, str, str]]]
+) -> None:
+    assert faults(importing.rows({"channel": "Page Q", "text": "a\x07" * 1500})) == [
+        (1, "channel", "channel-unknown"),
+        (1, "text", "character-not-allowed"),
+    ]
 
 
 def test_a_channel_whose_platform_is_not_there(importing: Importing) -> None:
     importing.registry = Registry([])
-    (row,) = importing.rows({}).rows
+    (row,) = importing.rows({"text": ""}).rows
+    assert [fault.code for fault in row.faults] == ["platform-unknown", "empty"]
     assert (row.column, row.message) == ("channel", "There is no platform 'stub' here.")
 
 

@@ -11,6 +11,7 @@ from publisher.editorial.checks.checking import (
     Wants,
     anywhere,
     of_channel,
+    of_link,
     problems,
     stands_in_the_way,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Wants",
     "anywhere",
     "of_channel",
+    "of_link",
     "problems",
     "stands_in_the_way",
 ]

@@ -84,6 +84,11 @@ def anywhere(variant: Variant) -> tuple[Problem, ...]:
     return limits.anywhere(variant.post)
 
 
+def of_link(link: str | None) -> tuple[Problem, ...]:
+    """Say what is no link anywhere, where the rest cannot be judged yet."""
+    return tuple(limits.of_link(link))
+
+
 def of_channel(
     adapter: Adapter,
     post: Post,

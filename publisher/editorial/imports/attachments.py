@@ -17,8 +17,9 @@ from publisher.editorial.media import (
     kind_of,
     type_of_name,
 )
-from publisher.editorial.spelling import is_one_line, quoted
+from publisher.editorial.spelling import quoted
 from publisher.engine.content import Media
+from publisher.limits import is_address
 
 _WEB: Final = ("http://", "https://")
 
@@ -82,19 +83,8 @@ class Attachments:
         return seen
 
 
-def is_web_address(url: str) -> bool:
-    """Whether this is an absolute http or https address, with nothing to be stripped from it."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname if parts.port != 0 else None
-    except ValueError:
-        return False
-    clean = is_one_line(url) and not any(c.isspace() for c in url)
-    return clean and parts.scheme in ("http", "https") and bool(host)
-
-
 def _type_at(url: str) -> str | Fault:
-    if not is_web_address(url):
+    if not is_address(url):
         what = f"{quoted(url)} is no web address."
         return Fault("media", what, "It starts with https:// and names a site.", "media-url")
     media_type = type_of_name(urlsplit(url).path)

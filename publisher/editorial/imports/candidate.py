@@ -7,21 +7,23 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from publisher.editorial import times
+from publisher.editorial import checks, times
 from publisher.editorial.channels import Directory
-from publisher.editorial.imports.attachments import Attached, Attachments, is_web_address
+from publisher.editorial.checks import Problem, Severity, Variant
+from publisher.editorial.imports.attachments import Attached, Attachments
 from publisher.editorial.imports.columns import COLUMNS
 from publisher.editorial.imports.fault import Fault
 from publisher.editorial.imports.row import Row
 from publisher.editorial.media import MediaFile
 from publisher.editorial.spelling import is_one_line
 from publisher.editorial.times import Moment, TimeRefused
-from publisher.engine.content import ContentError, Post
+from publisher.engine.content import Post
 from publisher.engine.errors import NotFound
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
 
 _REF_LIMIT: Final = 200
+_CONTENT: Final = frozenset({"text", "link", "media", "alt"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,12 @@ class Desk:
         channel = self._channel(row["channel"], faults, broken)
         moment = self._moment(row, faults, broken)
         attached = Attached() if broken & {"media", "alt"} else self._attached(row, faults)
-        link = row["link"] or None
-        if link is not None and "link" not in broken and not is_web_address(link):
-            what = "Is no web address."
-            fix = "It starts with https://, names a site and holds no space."
-            faults.append(Fault("link", what, fix, "link-not-an-address"))
-            broken.add("link")
-        post = Post(row["text"], link, attached.media)
-        if not broken and not attached.faults:
+        post = Post(row["text"], row["link"] or None, attached.media)
+        if not broken & _CONTENT and not attached.faults:
             faults.extend(self._content_faults(post, channel))
+        elif "link" not in broken:
+            # It can be judged by itself, whatever else cannot be read.
+            faults.extend(_fault(problem) for problem in checks.of_link(post.link))
         if faults or channel is None or moment is None:
             return Bad(row.line, row.ref, tuple(sorted(faults, key=_place)))
         return Candidate(row.line, row.ref, channel, moment, post, post.to_json(), attached.files)
@@ -129,29 +128,27 @@ class Desk:
 
     def _content_faults(self, post: Post, channel: Channel | None) -> Iterator[Fault]:
         """What the content is not, and what its platform would refuse."""
-        if not post.text.strip() and post.link is None and not post.media:
-            fix = "Write a text, or give a link, a picture or a video."
-            yield Fault("text", "There is nothing to post.", fix, "empty")
-            return
-        try:
-            content = post.to_json()
-        except ContentError as error:
-            yield Fault("text", f"The post {error}.", "Take it out.", "character-not-allowed")
-            return
+        found: tuple[Problem, ...] = ()
         if channel is None:
-            return
-        try:
-            adapter = self._registry.adapter(channel.platform)
-        except NotFound as error:
-            what, _, fix = str(error).partition(". ")
-            yield Fault("channel", f"{what}.", fix, "platform-unknown")
-            return
-        for problem in adapter.problems(content):
-            column = problem.field.partition(".")[0]
-            column = column if column in COLUMNS else "text"
-            # What is wrong comes first in its sentences, what to do after it.
-            what, stop, fix = problem.message.partition(". ")
-            yield Fault(column, f"{what}{stop.strip()}", fix, problem.code)
+            found = checks.anywhere(Variant(post))
+        else:
+            try:
+                adapter = self._registry.adapter(channel.platform)
+            except NotFound as error:
+                what, _, fix = str(error).partition(". ")
+                yield Fault("channel", f"{what}.", fix, "platform-unknown")
+                found = checks.anywhere(Variant(post))
+            else:
+                place = checks.of_channel(adapter, post, channel.name)
+                found = checks.problems(Variant(post), place)
+        yield from (_fault(problem) for problem in found if problem.severity is Severity.FIX)
+
+
+def _fault(problem: Problem) -> Fault:
+    """The problem at its column: alt texts have one of their own, other media share theirs."""
+    column, _, rest = problem.field.partition(".")
+    column = "alt" if rest.endswith("alt") else column
+    return Fault(column if column in COLUMNS else "text", problem.what, problem.fix, problem.code)
 
 
 def _ref_faults(ref: str) -> Iterator[Fault]:
