@@ -111,7 +111,7 @@ def approve(
     """Approves all or none. Exit 2 for a ref that is none."""
     settings = session.settings()
     with session.transaction() as conn:
-        enqueued = approval.approve(
+        _approved, enqueued = approval.approve(
             conn,
             ref,
             who=session.who(),

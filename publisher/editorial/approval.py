@@ -1,4 +1,4 @@
-"""Approve drafts by their refs, and schedule them in the same transaction."""
+"""Approve imported drafts by their refs, and schedule them in the same transaction."""
 
 from __future__ import annotations
 
@@ -7,53 +7,59 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, select
 
-from publisher.editorial import posts
-from publisher.editorial.posts import Version
-from publisher.editorial.schema import post_versions
-from publisher.editorial.schema import posts as posts_table
-from publisher.engine.errors import NotFound
+from publisher.editorial import reviews, schedules
+from publisher.editorial.actor import Who
+from publisher.editorial.post_lock import find_post
+from publisher.editorial.posts import KIND, Destination
+from publisher.editorial.reviews import Approved
+from publisher.editorial.schema import post_channels
+from publisher.engine import queries
 from publisher.engine.ledger import Enqueued
 from publisher.engine.registry import Registry
 
 
 def approve(
     conn: Connection,
-    refs: Sequence[str],
+    names: Sequence[str],
     *,
-    who: str,
+    who: Who,
     useful_for: timedelta,
     registry: Registry,
-) -> list[Enqueued]:
-    """Approve the newest version of each post and add its jobs; all of it or, on an error, none.
+    number: int | None = None,
+    comment: str = "",
+) -> tuple[list[Approved], list[Enqueued]]:
+    """Approve the newest version of each post, and schedule it where it has a time and no job.
 
-    Raises ``NotFound`` with the refs that are none, ``KeyConflict`` for a post that was scheduled
-    before, and whatever else ``posts.schedule`` raises.
+    All of it or, on an error, none. ``names``: refs or numbers. Raises ``NotFound`` for one that is
+    none, and whatever ``reviews.approve`` and ``schedules.schedule`` raise.
     """
-    versions = _newest(conn, list(dict.fromkeys(refs)))
-    posts.approve(conn, versions, who=who)
-    return posts.schedule(conn, versions, useful_for=useful_for, registry=registry)
+    approved: list[Approved] = []
+    added: list[Enqueued] = []
+    for post_id in sorted({find_post(conn, name) for name in names}):
+        approved.append(
+            reviews.approve(
+                conn, post_id, who=who, registry=registry, number=number, comment=comment
+            )
+        )
+        places = _unscheduled(conn, post_id)
+        if places:
+            done = schedules.schedule(
+                conn, post_id, places, who=who, registry=registry, useful_for=useful_for
+            )
+            added += done.jobs
+    return approved, added
 
 
-def _newest(conn: Connection, refs: Sequence[str]) -> list[Version]:
+def _unscheduled(conn: Connection, post_id: int) -> list[Destination]:
+    """Where it has a time, and was never scheduled."""
+    placed = {job.channel_id for job in queries.jobs_of_post(conn, post_id, kind=KIND)}
     rows = conn.execute(
-        select(
-            posts_table.c.ref,
-            post_versions.c.id,
-            post_versions.c.post_id,
-            post_versions.c.number,
-            post_versions.c.content,
-        )
-        .join(post_versions, post_versions.c.post_id == posts_table.c.id)
-        .where(posts_table.c.ref.in_(refs))
-        .order_by(post_versions.c.post_id, post_versions.c.number.desc())
-        .distinct(post_versions.c.post_id)
+        select(post_channels)
+        .where(post_channels.c.post_id == post_id)
+        .order_by(post_channels.c.channel_id)
     )
-    found = {row.ref: Version(row.id, row.post_id, row.number, row.content) for row in rows}
-    missing = [ref for ref in refs if ref not in found]
-    if missing:
-        message = (
-            f"There is no post with the ref {', '.join(missing)}. Nothing was approved."
-            " `publisher posts list` shows what there is."
-        )
-        raise NotFound(message)
-    return [found[ref] for ref in refs]
+    return [
+        Destination(row.channel_id, row.publish_at, row.zone)
+        for row in rows
+        if row.channel_id not in placed
+    ]

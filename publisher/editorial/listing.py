@@ -53,8 +53,9 @@ class Listed:
 
 
 def newest(conn: Connection, *, limit: int | None = None) -> tuple[Listed, ...]:
-    """Posts, the newest first."""
-    return _read(conn, _newest_versions().order_by(posts.c.id.desc()).limit(limit))
+    """Posts that were saved and are not in the trash, the newest first."""
+    shown = _newest_versions().where(posts.c.trashed_at.is_(None))
+    return _read(conn, shown.order_by(posts.c.id.desc()).limit(limit))
 
 
 def by_ref(conn: Connection, refs: Sequence[str]) -> dict[str, Listed]:
@@ -101,9 +102,8 @@ def _newest_versions() -> Select[Any]:
         approvals.c.approved_at,
         approvals.c.approved_by,
     )
-    joined = posts.join(version, true()).outerjoin(
-        approvals, approvals.c.version_id == version.c.id
-    )
+    standing = (approvals.c.version_id == version.c.id) & approvals.c.withdrawn_at.is_(None)
+    joined = posts.join(version, true()).outerjoin(approvals, standing)
     return select(*columns).select_from(joined)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
+import psycopg
 from sqlalchemy import (
     BigInteger,
     Connection,
@@ -24,8 +25,12 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.dml import ReturningInsert
 
-from publisher.editorial import walls
+from publisher.editorial import post_events, walls
+from publisher.editorial.actor import Actor, Who
+from publisher.editorial.post_events import Event
 from publisher.editorial.rows import batches, unnest
 from publisher.editorial.schema import approvals, post_channels, post_versions
 from publisher.engine import ledger
@@ -38,6 +43,8 @@ from publisher.engine.schema import channels
 
 KIND: Final = "publish"
 QUEUE: Final = "publish"
+OWN_WORK: Final = "PB052"
+"""What the database says of an author who approves, where a workspace wants another person."""
 _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -69,7 +76,7 @@ class Version:
     content: str
 
 
-def create(conn: Connection, drafts: Sequence[Draft], *, who: str) -> list[Version | None]:
+def create(conn: Connection, drafts: Sequence[Draft], *, who: Who) -> list[Version | None]:
     """Write posts with their first version; None, in its place, where the ``ref`` was taken.
 
     Ids rise in the order of ``drafts``. Waits for a transaction that is writing the same refs.
@@ -81,18 +88,27 @@ def create(conn: Connection, drafts: Sequence[Draft], *, who: str) -> list[Versi
     by_ref = sorted(zip(ids, drafts, strict=True), key=lambda pair: pair[1].ref or "")
     written: set[int] = set()
     for batch in batches(by_ref):
-        new = {"ids": [at for at, _ in batch], "refs": [draft.ref for _, draft in batch]}
-        written.update(conn.scalars(text(_INSERT_POSTS), new | {"who": who}))
+        new: dict[str, object] = {
+            "ids": [at for at, _ in batch],
+            "refs": [draft.ref for _, draft in batch],
+        }
+        new["who"] = Actor.of(who).name
+        written.update(conn.scalars(text(_INSERT_POSTS), new))
     fresh = [
         (post_id, draft) for post_id, draft in zip(ids, drafts, strict=True) if post_id in written
     ]
     versions = _write_versions(conn, [(at, 1, draft.content) for at, draft in fresh], who)
     _write_destinations(conn, [(at, place) for at, draft in fresh for place in draft.destinations])
+    post_events.tell_many(conn, [(at, 1) for at, _ in fresh], Event.CREATED, who=who)
     return [versions.get(post_id) for post_id in ids]
 
 
-def revise(conn: Connection, post_id: int, content: str, *, who: str) -> Version:
-    """Write the next version of a post; it is not approved. Raises ``NotFound``."""
+def revise(conn: Connection, post_id: int, content: str, *, who: Who) -> Version:
+    """Write the next version of a post; it is not approved. Raises ``NotFound``.
+
+    What waits in an older version is the caller's to hold or replace in the same transaction, or
+    its commit is refused; ``versions.save`` is what an editor does.
+    """
     # Only a share lock is within the role's rights; the number is unique, and the loser is told.
     newest = conn.scalar(
         select(func.max(post_versions.c.number)).where(post_versions.c.post_id == post_id)
@@ -103,15 +119,32 @@ def revise(conn: Connection, post_id: int, content: str, *, who: str) -> Version
     return _write_versions(conn, [(post_id, newest + 1, content)], who)[post_id]
 
 
-def approve(conn: Connection, versions: Sequence[Version], *, who: str) -> None:
-    """Record that ``who`` approved these versions. A first approval stays as it was."""
+def approve(conn: Connection, versions: Sequence[Version], *, who: Who) -> None:
+    """Record that ``who`` approved these versions. A first approval that stands stays as it was.
+
+    Raises ``Conflict`` (``approval-by-other``) where a workspace wants another person than the
+    author; nothing was approved then.
+    """
+    actor = Actor.of(who)
     for batch in batches(versions):
         ids = unnest(version_id=(BigInteger(), [version.id for version in batch]))
-        conn.execute(
-            insert(approvals)
-            .from_select(["version_id", "approved_by"], select(ids.c.version_id, literal(who)))
-            .on_conflict_do_nothing()
+        columns = ["version_id", "approved_by", "approver_id"]
+        source = select(ids.c.version_id, literal(actor.name), literal(actor.user_id, Integer))
+        statement = insert(approvals).from_select(columns, source)
+        statement = statement.on_conflict_do_update(
+            index_elements=["version_id"],
+            set_={
+                "approved_at": func.clock_timestamp(),
+                "approved_by": statement.excluded.approved_by,
+                "approver_id": statement.excluded.approver_id,
+                "withdrawn_at": None,
+                "withdrawn_by": None,
+            },
+            where=approvals.c.withdrawn_at.is_not(None),
         )
+        fresh = set(_approved(conn, statement.returning(approvals.c.version_id)))
+        told = [(one.post_id, one.number) for one in batch if one.id in fresh]
+        post_events.tell_many(conn, told, Event.APPROVED, who=who)
 
 
 def schedule(
@@ -150,6 +183,20 @@ def useful_until(publish_at: datetime, useful_for: timedelta) -> datetime:
     return publish_at + min(useful_for, _LAST - publish_at)
 
 
+def _approved(conn: Connection, statement: ReturningInsert[Any]) -> list[int]:
+    try:
+        with conn.begin_nested():
+            return [*conn.scalars(statement)]
+    except DBAPIError as error:
+        if isinstance(error.orig, psycopg.Error) and error.orig.sqlstate == OWN_WORK:
+            message = (
+                "This workspace wants another person than the author to approve a version. Nothing "
+                "was approved. Import as drafts, or ask for approval: publisher posts submit"
+            )
+            raise Conflict(message, code="approval-by-other") from error
+        raise
+
+
 _NEXT_IDS: Final = """
 SELECT nextval(pg_get_serial_sequence('publisher.posts', 'id')) FROM generate_series(1, :count)
 """
@@ -164,19 +211,21 @@ RETURNING id
 
 
 def _write_versions(
-    conn: Connection, new: Sequence[tuple[int, int, str]], who: str
+    conn: Connection, new: Sequence[tuple[int, int, str]], who: Who
 ) -> dict[int, Version]:
     """Write (post id, number, content); return the versions by post id."""
     written: dict[int, Version] = {}
+    actor = Actor.of(who)
     for batch in batches(new, size=lambda row: len(row[2])):
         rows = unnest(
             post_id=(BigInteger(), [post_id for post_id, _, _ in batch]),
             number=(Integer(), [number for _, number, _ in batch]),
             content=(Text(), [content for _, _, content in batch]),
         )
-        columns = ["post_id", "number", "content", "content_sha256", "created_by"]
+        columns = ["post_id", "number", "content", "content_sha256", "created_by", "author_id"]
         hashed = func.sha256(func.convert_to(rows.c.content, "UTF8"))
-        source = select(rows.c.post_id, rows.c.number, rows.c.content, hashed, literal(who))
+        author = (literal(actor.name), literal(actor.user_id, Integer))
+        source = select(rows.c.post_id, rows.c.number, rows.c.content, hashed, *author)
         ids = conn.execute(
             insert(post_versions)
             .from_select(columns, source)
@@ -231,7 +280,11 @@ def _adapters(
 def _require_approval(conn: Connection, versions: Sequence[Version]) -> None:
     ids = [version.id for version in versions]
     approved = set(
-        conn.scalars(select(approvals.c.version_id).where(approvals.c.version_id == func.any(ids)))
+        conn.scalars(
+            select(approvals.c.version_id).where(
+                approvals.c.version_id == func.any(ids), approvals.c.withdrawn_at.is_(None)
+            )
+        )
     )
     for version in versions:
         if version.id not in approved:

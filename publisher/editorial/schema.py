@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, DateTime, Integer, LargeBinary, Table, Text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from publisher.engine.schema import metadata
 
@@ -25,6 +25,9 @@ posts = Table(
     Column("ref", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("created_by", Text, nullable=False),
+    Column("workspace_id", Integer, nullable=False),
+    Column("trashed_at", DateTime(timezone=True)),
+    Column("trashed_by", Text),
 )
 
 post_versions = Table(
@@ -37,6 +40,20 @@ post_versions = Table(
     Column("content_sha256", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("created_by", Text, nullable=False),
+    Column("author_id", Integer),
+    Column("first_comment", Text),
+    Column("whole_sha256", LargeBinary),
+)
+
+version_variants = Table(
+    "version_variants",
+    metadata,
+    Column("version_id", BigInteger, primary_key=True),
+    Column("channel_id", Integer, primary_key=True),
+    Column("content", Text, nullable=False),
+    Column("content_sha256", LargeBinary, nullable=False),
+    Column("first_comment", Text),
+    Column("own", ARRAY(Text), nullable=False),
 )
 
 post_channels = Table(
@@ -54,6 +71,70 @@ approvals = Table(
     Column("version_id", BigInteger, primary_key=True),
     Column("approved_at", DateTime(timezone=True), nullable=False),
     Column("approved_by", Text, nullable=False),
+    Column("approver_id", Integer),
+    Column("withdrawn_at", DateTime(timezone=True)),
+    Column("withdrawn_by", Text),
+)
+
+post_targets = Table(
+    "post_targets",
+    metadata,
+    Column("post_id", BigInteger, primary_key=True),
+    Column("channel_id", Integer, primary_key=True),
+)
+
+post_drafts = Table(
+    "post_drafts",
+    metadata,
+    Column("post_id", BigInteger, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("based_on", Integer),
+    Column("saved_at", DateTime(timezone=True), nullable=False),
+    Column("saved_by", Text, nullable=False),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("post_id", BigInteger, nullable=False),
+    Column("version_id", BigInteger, nullable=False),
+    Column("submitted_at", DateTime(timezone=True), nullable=False),
+    Column("submitted_by", Text, nullable=False),
+    Column("approver", Text),
+    Column("decided_at", DateTime(timezone=True)),
+    Column("decided_by", Text),
+    Column("decision", Text),
+    Column("comment", Text),
+)
+
+post_labels = Table(
+    "post_labels",
+    metadata,
+    Column("post_id", BigInteger, primary_key=True),
+    Column("label", Text, primary_key=True),
+)
+
+post_assignees = Table(
+    "post_assignees",
+    metadata,
+    Column("post_id", BigInteger, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("user_id", Integer),
+)
+
+post_events = Table(
+    "post_events",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("post_id", BigInteger, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("user_id", Integer),
+    Column("event", Text, nullable=False),
+    Column("version", Integer),
+    Column("detail", JSONB, nullable=False),
 )
 
 media = Table(

@@ -37,6 +37,7 @@ class Hold(StrEnum):
 
     PERSON = "held by a person"
     APPROVAL = "approval withdrawn"
+    EDITED = "changed after approval"
     QUARANTINE = "quarantine"
     PARKED = "parked: its record could not be written"
 

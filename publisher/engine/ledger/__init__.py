@@ -47,6 +47,7 @@ from publisher.engine.ledger.incarnations import (
 from publisher.engine.ledger.journal import tell
 from publisher.engine.ledger.late import Late, publish_lost, record_late, spool_found
 from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
+from publisher.engine.ledger.of_post import lock_jobs_of
 from publisher.engine.ledger.people import (
     Moved,
     cancel,
@@ -155,6 +156,7 @@ __all__ = [
     "is_sending",
     "known_attempts",
     "let_go",
+    "lock_jobs_of",
     "look_again",
     "look_for_again",
     "look_now",

@@ -91,12 +91,25 @@ def hold(
 
 
 def release_hold(conn: Connection, job_id: JobId, *, who: str) -> Moved:
-    """Let a held job go on. Raises ``Conflict`` when it is not held."""
+    """Let a held job go on. Raises ``Conflict`` when it is not held.
+
+    What is held for an approval goes on only when that stands: otherwise the database holds it
+    anew, and this raises ``needs-approval``, whoever held it.
+    """
     job = _not_quarantined(_open(conn, job_id, Event.RELEASE_HOLD))
     if job.hold_reason is None:
         message = f"Job {public_id(job_id)} is not on hold. Nothing was changed."
         raise Conflict(message, code="not-held", state=job.state)
-    return _apply(conn, job, Event.RELEASE_HOLD, State.SCHEDULED, who, {}, hold_reason=None)
+    with conn.begin_nested():
+        moved = _apply(conn, job, Event.RELEASE_HOLD, State.SCHEDULED, who, {}, hold_reason=None)
+        still = conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job_id))
+        if still is not None:
+            message = (
+                f"Job {public_id(job_id)} stays on hold: {still}. Nothing was changed. It goes on "
+                "when its post's newest version is approved. See: publisher posts show"
+            )
+            raise Conflict(message, code="needs-approval", state=job.state)
+    return moved
 
 
 def replace(
@@ -276,7 +289,8 @@ def _come_back(
     detail: Mapping[str, object],
     **values: object,
 ) -> Moved:
-    """As ``_apply``, for a job that has ended. Raises ``Conflict`` beside an open successor."""
+    """As ``_apply``, for a job that has ended. Raises ``Conflict`` where another took its place."""
+    _require_not_replaced(conn, job, event)
     try:
         with conn.begin_nested():
             _take_unique_lock(conn, job)
@@ -288,6 +302,31 @@ def _come_back(
         if not isinstance(cause, psycopg.Error) or cause.diag.constraint_name != ONE_OPEN:
             raise
         raise _successor_is_open(conn, job, event) from error
+
+
+def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None:
+    """A newer job of the post on this channel has its place, unless that was cancelled or is open.
+
+    What went out in a newer version must not be followed by the older one.
+    """
+    newer = conn.execute(
+        select(jobs.c.id, jobs.c.state)
+        .where(
+            jobs.c.post_id == job.post_id,
+            jobs.c.channel_id == job.channel_id,
+            jobs.c.kind == job.kind,
+            jobs.c.id > job.id,
+            jobs.c.state.not_in([str(State.CANCELLED), *map(str, OPEN)]),
+        )
+        .order_by(jobs.c.id.desc())
+    ).first()
+    if newer is None:
+        return
+    message = (
+        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: job {public_id(newer.id)}, "
+        f"which is {newer.state}, has taken its place. Nothing was changed."
+    )
+    raise Conflict(message, code="replaced", state=job.state)
 
 
 def _successor_is_open(conn: Connection, job: Row[Any], event: Event) -> Conflict:

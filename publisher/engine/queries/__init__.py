@@ -37,6 +37,7 @@ from publisher.engine.queries.names import (
     find_job,
     id_digits,
 )
+from publisher.engine.queries.of_post import PostJob, jobs_of_post, platform_of
 from publisher.engine.queries.orphans import OrphanRow, orphan_rows
 from publisher.engine.queries.quarantine import (
     QuarantineRow,
@@ -69,6 +70,7 @@ __all__ = [
     "Measures",
     "Moment",
     "OrphanRow",
+    "PostJob",
     "QuarantineRow",
     "RehearsalJob",
     "Sender",
@@ -90,8 +92,10 @@ __all__ = [
     "job_detail",
     "job_rows",
     "jobs_in_the_way",
+    "jobs_of_post",
     "measures",
     "orphan_rows",
+    "platform_of",
     "quarantine_backlog",
     "quarantine_rows",
     "rehearsal_jobs",

@@ -1,0 +1,155 @@
+"""A document against the channels it is meant for: what to fix there, and what to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from publisher.editorial import checks
+from publisher.editorial.checks import Problem
+from publisher.editorial.documents import Document
+from publisher.editorial.schema import media
+from publisher.engine.errors import NotFound, PublisherError
+from publisher.engine.registry import Registry
+from publisher.engine.schema import channels
+
+
+class PostRefused(PublisherError):
+    """A post that its platform would refuse; ``problems`` has all of it, ``code`` the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Collection[ChannelProblem], what: str) -> None:
+        first = next(iter(problems))
+        more = len(problems) - 1
+        tail = "" if not more else f" And {more} more to fix."
+        super().__init__(f"{first.channel}: {first.problem.message} {what}{tail}")
+        self.code = first.problem.code
+        self.field = first.field
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelProblem:
+    """One problem on one channel; ``channel_id`` None: wherever it goes."""
+
+    channel_id: int | None
+    channel: str
+    problem: Problem
+    in_variant: bool = False
+
+    @property
+    def stands_in_the_way(self) -> bool:
+        """Whether it must be fixed before approval."""
+        return checks.stands_in_the_way([self.problem])
+
+    @property
+    def field(self) -> str:
+        """Where it is in the document: of the variant, or of what is for all."""
+        where = f"variants.{self.channel_id}." if self.in_variant else ""
+        return f"{where}{self.problem.field}"
+
+
+def examine(
+    conn: Connection,
+    registry: Registry,
+    document: Document,
+    channel_ids: Collection[int],
+    *,
+    due: Mapping[int, datetime] | None = None,
+) -> tuple[ChannelProblem, ...]:
+    """Everything to fix, then everything to know, channel by channel.
+
+    ``due``: when it goes out on which channel, as far as that is known. A channel whose platform
+    this release does not know has one problem, which says so.
+    """
+    found = [
+        ChannelProblem(None, "Everywhere", problem) for problem in _missing_media(conn, document)
+    ]
+    rows = conn.execute(
+        select(channels.c.id, channels.c.name, channels.c.platform)
+        .where(channels.c.id.in_(channel_ids))
+        .order_by(channels.c.id)
+    ).all()
+    if not rows:
+        everywhere = checks.anywhere(checks.Variant(document.post, document.first_comment))
+        found += [ChannelProblem(None, "Everywhere", problem) for problem in everywhere]
+    for row in rows:
+        at = (due or {}).get(row.id)
+        found += [
+            ChannelProblem(row.id, row.name, problem, row.id in document.variants)
+            for problem in _on_channel(registry, row.platform, row.name, row.id, document, at)
+        ]
+    return tuple(sorted(found, key=lambda one: not one.stands_in_the_way))
+
+
+def require_good(problems: Collection[ChannelProblem], what: str) -> None:
+    """Raise ``PostRefused`` where something must be fixed; ``what`` says what was not done."""
+    bad = [problem for problem in problems if problem.stands_in_the_way]
+    if bad:
+        raise PostRefused(bad, what)
+
+
+def _on_channel(
+    registry: Registry,
+    platform: str,
+    name: str,
+    channel_id: int,
+    document: Document,
+    due_at: datetime | None,
+) -> tuple[Problem, ...]:
+    try:
+        adapter = registry.adapter(platform)
+    except NotFound as error:
+        return (Problem("channel", "platform-unknown", str(error)),)
+    post = document.post_for(channel_id)
+    variant = checks.Variant(post, document.first_comment_for(channel_id))
+    place = checks.of_channel(adapter, post, name, due_at=due_at)
+    found = checks.problems(variant, place)
+    if variant.first_comment is not None and not any(
+        problem.field == "first_comment" for problem in found
+    ):
+        what = "First comments are not sent by this release."
+        fix = "Take it out, or put it into the text."
+        found += (Problem("first_comment", "first-comment-not-sent", what, fix),)
+    # What the platform knows of itself beyond its capabilities.
+    told = {(problem.field, problem.code) for problem in found}
+    return found + tuple(
+        problem
+        for problem in adapter.problems(post.to_json())
+        if (problem.field, problem.code) not in told
+    )
+
+
+def _missing_media(conn: Connection, document: Document) -> list[Problem]:
+    """Files that are named and not kept."""
+    named = {
+        item.sha256: f"media.{number}"
+        for post in [document.post, *map(document.post_for, document.variants)]
+        for number, item in enumerate(post.media, start=1)
+        if item.sha256 is not None
+    }
+    kept = set()
+    if named:
+        hashes = [bytes.fromhex(sha256) for sha256 in named if _is_sha256(sha256)]
+        kept = {
+            bytes(sha256).hex()
+            for sha256 in conn.scalars(select(media.c.sha256).where(media.c.sha256.in_(hashes)))
+        }
+    what = "This file is not kept here."
+    fix = "Add it to the post again."
+    return [
+        Problem(field, "media-missing", what, fix)
+        for sha256, field in named.items()
+        if sha256 not in kept
+    ]
+
+
+def _is_sha256(written: str) -> bool:
+    try:
+        return len(bytes.fromhex(written)) == 32  # noqa: PLR2004 - bytes of SHA-256
+    except ValueError:
+        return False
