@@ -7,6 +7,7 @@ surrogate pairs included, and all are quick up to a million characters.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 import regex
@@ -16,28 +17,35 @@ from publisher.engine.adapter import Capabilities, TextUnit
 X_URL_LENGTH: Final = 23
 """twitter-text ``config/v3.json``: every address becomes a t.co link of that length."""
 
+_LONGEST_HOST: Final = 253
 _CLUSTER = regex.compile(r"\X")
+# Without a bound, a text of nothing but hosts takes minutes.
+_HOST: Final = rf"[^\s<>\"「」/?#@]{{1,{_LONGEST_HOST}}}"
 # Mastodon, config/initializers/twitter_regex.rb: an address ends at a blank, an angle bracket or a
 # quotation mark, and leaves what would end a sentence outside.
 _URL = regex.compile(
-    r"https?://[^\s<>\"「」/?#]+\.[^\s<>\"「」/?#.]+(?:[/?#][^\s<>\"「」]*)?", regex.IGNORECASE
+    rf"https?://{_HOST}\.[^\s<>\"「」/?#.@]++(?:[/?#][^\s<>\"「」]*+)?", regex.IGNORECASE
 )
 _ENDS_A_SENTENCE: Final = "()?!*'\":;=,.$%[]~&|@«»“”’…"
 _PAIRS: Final = {")": "(", "]": "["}
 # app/models/account.rb, MENTION_RE. What stands before it may be no letter, slash or equals sign.
 _MENTION = regex.compile(r"(?<![\w/=])@(\w+(?:[\w.-]+\w)?)@\w+(?:[.-]+\w+)*")
 
-# twitter-text: after the host an address goes on with ASCII, Latin letters with marks and Cyrillic;
-# without https:// only an ASCII host counts as one. Its list of endings is cut short here to the
-# generic ones met most and to any two letters.
-_X_PATH: Final = r"[!-~\u00c0-\u024f\u0253-\u02bb\u0300-\u036f\u0400-\u04ff\u1e00-\u1eff]"
+# twitter-text, js/src/regexp: a path holds ASCII, Latin letters with marks and Cyrillic, a query
+# ASCII alone; without https:// only an ASCII host counts as one. Of its list of endings these are
+# the generic ones met most, and any two letters.
+_X_TAIL = regex.compile(
+    r"(?:/[!->@-~\u00c0-\u024f\u0253-\u02bb\u0300-\u036f\u0400-\u04ff\u1e00-\u1eff]*)?(?:\?[!-~]*)?"
+)
+_X_ENDING = regex.compile(
+    r"com|org|net|edu|gov|info|biz|app|dev|news|blog|site|online|[a-z]{2}", regex.IGNORECASE
+)
 _X_URL = regex.compile(
-    rf"(?<![\w@.\-/$#])(?:https?://[^\s<>\"/?#@]+\.[^\s<>\"/?#@.]+(?:[/?#]{_X_PATH}*)?"
-    rf"|(?:[a-z0-9][a-z0-9_-]*\.)+(?:com|org|net|edu|gov|info|biz|app|dev|news|blog|site|online"
-    rf"|[a-z]{{2}})(?![\w@-])(?:[/?#]{_X_PATH}*)?)",
+    rf"(?<![\w@$#])(?:(https?://{_HOST}\.[^\W\d_]{{2,63}}+(?!\w)(?::\d+)?)"
+    rf"|(?<![.\-/])([a-z0-9][a-z0-9_.-]*+)(?![\w@]|://))",
     regex.IGNORECASE,
 )
-_X_LIGHT: Final = ((0, 4351), (8192, 8205), (8208, 8223), (8242, 8247))
+_X_HEAVY = regex.compile(r"[^\u0000-\u10ff\u2000-\u200d\u2010-\u201f\u2032-\u2037]")
 _X_EMOJI = regex.compile(
     r"\p{RI}{2}|[0-9#*]\ufe0f?\u20e3|\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}"
     r"\U000e0020-\U000e007f]*(?:\u200d\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]*)*"
@@ -69,6 +77,8 @@ def graphemes(text: str) -> int:
     https://www.unicode.org/reports/tr29/. Bluesky's ``maxGraphemes`` and Mastodon's
     ``grapheme_length`` both follow it.
     """
+    if text.isascii():
+        return len(text) - text.count("\r\n")
     return sum(1 for _ in _CLUSTER.finditer(text))
 
 
@@ -125,31 +135,48 @@ def _as_letters(url: str, url_length: int) -> str:
 
 def _trimmed(url: str) -> str:
     """The URL without what ends the sentence around it; a bracket stays when it opened inside."""
-    while url[-1] in _ENDS_A_SENTENCE:
-        opening = _PAIRS.get(url[-1])
-        if opening is not None and url.count(opening) >= url.count(url[-1]):
+    end = len(url)
+    spare = {closing: url.count(closing) - url.count(_PAIRS[closing]) for closing in _PAIRS}
+    while url[end - 1] in _ENDS_A_SENTENCE:
+        last = url[end - 1]
+        if last in _PAIRS and spare[last] <= 0:
             break
-        url = url[:-1]
-    return url
+        spare[last] = spare.get(last, 0) - 1
+        end -= 1
+    return url[:end]
 
 
-def _x_urls(text: str) -> list[tuple[int, int]]:
-    found = _X_URL.finditer(text)
-    return [(match.start(), match.start() + len(_trimmed(match[0]))) for match in found]
+def _x_urls(text: str) -> Iterator[tuple[int, int]]:
+    """Where each URL begins and ends."""
+    at = 0
+    for match in _X_URL.finditer(text):
+        if match.start() < at:
+            continue
+        end = match.end() if match[1] else match.start() + _bare(match[2])
+        if end == match.start():
+            continue
+        tail = _X_TAIL.match(text, end)
+        at = match.start() + len(_trimmed(text[match.start() : tail.end() if tail else end]))
+        yield match.start(), at
+
+
+def _bare(run: str) -> int:
+    """How much of a run of letters, digits and dots is a host; 0 when none is."""
+    labels = run[:_LONGEST_HOST].split(".")
+    whole = labels.index("") if "" in labels else len(labels)
+    for count in range(whole, 1, -1):
+        if _X_ENDING.fullmatch(labels[count - 1]):
+            return len(".".join(labels[:count]))
+    return 0
 
 
 def _weights_without_urls(text: str) -> int:
     total, at = 0, 0
     for match in _X_EMOJI.finditer(text):
-        plain = len(match[0]) == 1 and _is_light(match[0])  # © and ® alone are letters
-        total += _code_points(text[at : match.start()]) + (1 if plain else 2)
+        total += _code_points(text[at : match.start()]) + 2
         at = match.end()
     return total + _code_points(text[at:])
 
 
 def _code_points(text: str) -> int:
-    return sum(1 if _is_light(character) else 2 for character in text)
-
-
-def _is_light(character: str) -> bool:
-    return any(first <= ord(character) <= last for first, last in _X_LIGHT)
+    return len(text) + sum(1 for _ in _X_HEAVY.finditer(text))

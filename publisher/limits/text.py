@@ -13,8 +13,8 @@ from publisher.engine.content import Post
 from publisher.limits import counting
 from publisher.words import _
 
-LARGEST: Final = 1_000_000
-"""Bytes of any text, before it is counted at all; no platform takes half of it."""
+LARGEST: Final = 300_000
+"""Bytes of any text, before it is counted at all; no platform takes so many."""
 
 _ALLOWED: Final = "\t\n\r"
 _UNSHOWN = regex.compile(r"[\p{Cc}\p{Cs}]")

@@ -1,10 +1,11 @@
 """What editors are told before anything is promised: what to fix, and what to know.
 
 ``problems`` is asked at save, approval, import and by the API; adapters ask the same rules
-(``publisher.limits``) just before they send. ``alike`` compares with what is near it on a channel,
-and never stands in the way.
+(``publisher.limits``) just before they send. ``near`` reads what stands on a channel around a time,
+and ``resembling`` says what of it is like a post; that never stands in the way.
 """
 
+from publisher.editorial.checks.alike import Alike, Files, near, resembling
 from publisher.editorial.checks.checking import (
     Place,
     Variant,
@@ -19,6 +20,8 @@ from publisher.engine.adapter import Problem, Severity
 from publisher.limits import Measures
 
 __all__ = [
+    "Alike",
+    "Files",
     "Measures",
     "Place",
     "Problem",
@@ -26,8 +29,10 @@ __all__ = [
     "Variant",
     "Wants",
     "anywhere",
+    "near",
     "of_channel",
     "of_link",
     "problems",
+    "resembling",
     "stands_in_the_way",
 ]

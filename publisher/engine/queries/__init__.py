@@ -37,6 +37,7 @@ from publisher.engine.queries.names import (
     find_job,
     id_digits,
 )
+from publisher.engine.queries.neighbours import Neighbour, neighbours
 from publisher.engine.queries.of_post import PostJob, jobs_of_post, platform_of
 from publisher.engine.queries.orphans import OrphanRow, orphan_rows
 from publisher.engine.queries.quarantine import (
@@ -69,6 +70,7 @@ __all__ = [
     "LookDetail",
     "Measures",
     "Moment",
+    "Neighbour",
     "OrphanRow",
     "PostJob",
     "QuarantineRow",
@@ -94,6 +96,7 @@ __all__ = [
     "jobs_in_the_way",
     "jobs_of_post",
     "measures",
+    "neighbours",
     "orphan_rows",
     "platform_of",
     "quarantine_backlog",
