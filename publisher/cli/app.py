@@ -13,6 +13,7 @@ from publisher.cli import (
     demo,
     deployment,
     jobs,
+    media,
     posts,
     quarantine,
     rehearse,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.add_typer(channels.app, name="channels")
 app.add_typer(posts.app, name="posts")
+app.add_typer(media.app, name="media")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(unknowns.app, name="unknowns")
 app.add_typer(workers.app, name="workers")

@@ -13,6 +13,7 @@ from publisher.doctor import (
     channels,
     clock,
     disk,
+    media,
     pooler,
     rights,
     schema,
@@ -72,6 +73,7 @@ CHECKS: Final = (
     Check("home", G.MACHINE, N.NOTHING, disk.home, ("home_missing", "home_unusable", "home_open")),
     Check("disk", G.MACHINE, N.NOTHING, disk.room, ("disk_full", "inodes_used_up")),
     Check("open-files", G.MACHINE, N.NOTHING, disk.open_files, ("few_files",)),
+    Check("media", G.MACHINE, N.NOTHING, media.storage, ("media_unusable", "media_unreachable")),
     Check("clock", G.MACHINE, N.SERVER, clock.skew, ("clock_skew",)),
     Check("zones", G.MACHINE, N.SCHEMA, zones.rules, ("zone_unknown", "zones_differ", "zones_age")),
     Check(

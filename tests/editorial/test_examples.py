@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from publisher.adapters.facebook_pages import FacebookPages
+from publisher.config import Settings
 from publisher.db.connect import Database
 from publisher.editorial import channels
-from publisher.editorial.media import PostgresMediaStore
+from publisher.editorial.media import Library, storage
 from publisher.engine.registry import Registry
 from tests.editorial.conftest import Importing, Wax
 
@@ -20,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def pages(app_database: Database) -> Registry:
     """Page A and Page B, of Facebook's kind."""
-    store = PostgresMediaStore(app_database.engine)
+    store = Library(app_database.engine, storage(Settings()))
     registry = Registry([FacebookPages(cast("Any", None), lambda _: "t", store)])
     with app_database.engine.begin() as conn:
         for name, remote_id in (("Page A", "101"), ("Page B", "102")):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO, Final
 
 from botocore.exceptions import ClientError
@@ -91,7 +91,7 @@ class InBucket:
                 if refusal_code(error) == "NoSuchKey":
                     raise MediaLost(sha256, self.name) from None
                 raise
-        with answer["Body"] as body:
+        with closing(answer["Body"]) as body:
             chunks = body.iter_chunks(CHUNK_BYTES)
             while True:
                 with self._explained():

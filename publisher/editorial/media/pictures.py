@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,11 @@ from publisher.editorial.media.refusal import MediaRefused
 from publisher.words import N_, _
 
 _PROGRAM: Final = Path(__file__).with_name("recoder.py")
-_SECONDS: Final = 120.0
+_SECONDS: Final = 300.0
 """On a busy machine; the process's own limit is on what it computes."""
 _AT_ONCE: Final = BoundedSemaphore(2)
 _TOLD_BYTES: Final = 4_096
+_SPENT: Final = frozenset({signal.SIGKILL, signal.SIGXCPU})
 
 _log = structlog.get_logger(__name__)
 
@@ -112,7 +114,7 @@ def encode_anew(came: BinaryIO, made: BinaryIO, *, field: str) -> Picture:
     if code != 0 or told is None:
         # Killed for its time, or by a fault of a decoder: whatever it was, the file is no good.
         _log.warning("media.decoder_ended", code=code)
-        raise _refused({}, field, why="memory" if code < 0 else "unreadable")
+        raise _refused({}, field, why="memory" if -code in _SPENT else "unreadable")
     if "refused" in told:
         _log.info("media.refused", why=told["refused"], met=told.get("met"))
         raise _refused(told, field, why=str(told["refused"]))

@@ -105,7 +105,7 @@ def _require_whole(source: IO[bytes]) -> None:
         if image.format != "GIF":
             return
     source.seek(-min(source.seek(0, os.SEEK_END), 1024), os.SEEK_END)
-    if _GIF_END not in source.read():
+    if not source.read().rstrip(b"\0\r\n").endswith(_GIF_END):
         raise Refused(Why.UNREADABLE)
 
 
@@ -123,7 +123,9 @@ def _still(
     how = _jpeg_settings(image) if media_type == "image/jpeg" else {}
     if media_type == "image/webp":
         image.load()  # before the file is read past it
-        how = {"lossless": _is_lossless(source), "quality": _QUALITY, "method": 4}
+        lossless = _is_lossless(source)
+        # Where nothing is lost, quality is how hard it tries to be small.
+        how = {"lossless": lossless, "quality": 40 if lossless else _QUALITY, "method": 2}
     image.load()
     clean = _fitting(_in_srgb(ImageOps.exif_transpose(image)), media_type)
     transparency = clean.info.get("transparency") if media_type == "image/png" else None

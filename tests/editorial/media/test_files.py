@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from publisher.db.connect import Database
-from publisher.editorial import media
-from publisher.editorial.media import CHUNK_BYTES, MediaRefused, PostgresMediaStore
+from publisher.editorial.media import Library, MediaRefused, files, kinds
+from tests.editorial.media.conftest import Stand
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -37,7 +37,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
     ],
 )
 def test_what_first_bytes_show(head: bytes, kind: str | None) -> None:
-    assert media.sniff(head) == kind
+    assert kinds.sniff(head) == kind
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,9 @@ def test_what_first_bytes_show(head: bytes, kind: str | None) -> None:
         (b"\x00\x00\x00\x18ftypavif", "media-type-unknown", "an AVIF picture."),
         (b"\x00\x00\x00\x18ftypM4A ", "media-type-unknown", "sound without a picture."),
         (b"version https://git-lfs.github", "media-type-unknown", "a Git LFS pointer"),
+        (b"PK\x03\x04", "media-type-unknown", "a ZIP archive."),
+        (b"<svg xmlns", "media-type-unknown", "an SVG or XML document."),
+        (b"\xef\xbb\xbf <!DOCTYPE html>", "media-type-unknown", "a web page."),
         (b"hello", "media-type-unknown", "neither a picture nor a video."),
     ],
 )
@@ -56,7 +59,7 @@ def test_what_is_no_picture(tmp_path: Path, data: bytes, code: str, words: str) 
     path = tmp_path / "a.png"
     path.write_bytes(data)
     with pytest.raises(MediaRefused) as caught:
-        media.inspect(path)
+        files.inspect(path)
     assert caught.value.code == code
     assert words in str(caught.value)
 
@@ -71,72 +74,56 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ("a\0b", "cannot be read: embedded null"),
     ]:
         with pytest.raises(MediaRefused, match=words):
-            media.inspect(tmp_path / name)
+            files.inspect(tmp_path / name)
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media, "IMAGE_BYTES", 10)
+    monkeypatch.setattr(kinds, "IMAGE_BYTES", 10)
     path = tmp_path / "a.jpg"
     path.write_bytes(PNG)
     with pytest.raises(MediaRefused, match=r"a.jpg is 0.0 MB; at most 0 MB are kept."):
-        media.inspect(path)
+        files.inspect(path)
     path.write_bytes(b"\x00\x00\x00\x18ftypisom")
-    assert media.inspect(path).kind == "video"
+    assert files.inspect(path).kind == "video"
 
 
-@pytest.mark.parametrize("size", [len(PNG), CHUNK_BYTES, CHUNK_BYTES * 9 + 1])
-def test_bytes_come_back_as_they_were(
-    app_database: Database, database: Database, tmp_path: Path, size: int
+def test_what_was_looked_at_is_what_is_kept(
+    shelf: Library, app_database: Database, tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.png"
-    data = (PNG + os.urandom(size))[:size]
-    path.write_bytes(data)
-    found = media.inspect(path)
-    assert (found.type, found.size) == ("image/png", size)
-    assert found.sha256 == hashlib.sha256(data).hexdigest()
-    for _ in range(2):
-        with app_database.engine.begin() as conn:
-            assert media.store(conn, path, found.type) == found.sha256
-    chunks = [*PostgresMediaStore(database.engine).read(found.sha256)]
-    assert b"".join(chunks) == data
-    assert {len(chunk) for chunk in chunks[:-1]} <= {CHUNK_BYTES}
-    with app_database.engine.connect() as conn:
-        row = conn.execute(text("SELECT type, size FROM media")).one()
-    assert tuple(row) == ("image/png", size)
-
-
-def test_what_is_not_there(database: Database) -> None:
-    store = PostgresMediaStore(database.engine)
-    for sha256 in ("0" * 64, "no hex"):
-        with pytest.raises(KeyError):
-            store.read(sha256)
-
-
-def test_a_reader_holds_no_connection_between_chunks(
-    app_database: Database, tmp_path: Path
-) -> None:
-    path = tmp_path / "a.png"
-    path.write_bytes(PNG + bytes(CHUNK_BYTES))
-    with app_database.engine.begin() as conn:
-        sha256 = media.store(conn, path, "image/png")
-    chunks = PostgresMediaStore(app_database.engine).read(sha256)
-    next(chunks)
-    assert "Connections in pool: 1 " in app_database.engine.pool.status()
-    assert "Current Checked out connections: 0" in app_database.engine.pool.status()
-
-
-def test_a_file_that_changed_is_not_stored(app_database: Database, tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(PNG)
-    found = media.inspect(path)
-    path.write_bytes(PNG + b"more")
+    found = files.inspect(path)
+    assert (found.type, found.size) == ("image/png", len(PNG))
+    assert found.sha256 == hashlib.sha256(PNG).hexdigest()
+    files.upload(shelf, found)
     with app_database.engine.begin() as conn:
-        with pytest.raises(MediaRefused, match="changed while it was being read"):
-            media.store(conn, path, found.type, sha256=found.sha256)
+        files.record(conn, shelf, found, who="importer")
+    assert b"".join(shelf.read(found.sha256)) == PNG
+
+
+@pytest.mark.parametrize("change", [b"more", None], ids=["longer", "gone"])
+def test_a_file_that_changed_is_not_stored(
+    app_database: Database, tmp_path: Path, stand: Stand, change: bytes | None
+) -> None:
+    library = Library(app_database.engine, stand.storage)
+    path = tmp_path / "a.png"
+    path.write_bytes(PNG)
+    found = files.inspect(path)
+    path.unlink() if change is None else path.write_bytes(PNG + change)
+
+    def keep() -> None:
+        files.upload(library, found)
+        with app_database.engine.begin() as conn:
+            files.record(conn, library, found, who="importer")
+
+    with pytest.raises(MediaRefused):
+        keep()
+    with app_database.engine.begin() as conn:
         assert conn.scalar(text("SELECT count(*) FROM media")) == 0
+    assert [*stand.names()] == []
 
 
 def test_types_by_name() -> None:
-    assert media.type_of_name("/a/B.JPEG") == "image/jpeg"
-    assert media.type_of_name("/a/b.mov") == "video/quicktime"
-    assert media.type_of_name("/a/jpeg") is None
+    assert kinds.type_of_name("/a/B.JPEG") == "image/jpeg"
+    assert kinds.type_of_name("/a/b.mov") == "video/quicktime"
+    assert kinds.type_of_name("/a/jpeg") is None
