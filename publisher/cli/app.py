@@ -18,8 +18,11 @@ from publisher.cli import (
     quarantine,
     rehearse,
     screen,
+    tokens,
     unknowns,
+    users,
     workers,
+    workspaces,
 )
 from publisher.cli.audit import audit
 from publisher.cli.doctor import doctor
@@ -46,6 +49,9 @@ app.add_typer(media.app, name="media")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(unknowns.app, name="unknowns")
 app.add_typer(workers.app, name="workers")
+app.add_typer(workspaces.app, name="workspaces")
+app.add_typer(users.app, name="users")
+app.add_typer(tokens.app, name="tokens")
 app.command(help=_("Claim what is due and send it, until told to stop."))(worker)
 app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
 app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)

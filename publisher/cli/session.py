@@ -16,7 +16,7 @@ from publisher.config import Settings
 from publisher.db import migrate
 from publisher.db.connect import Database
 from publisher.db.roles import Role
-from publisher.db.walls import EVERY
+from publisher.db.walls import EVERY, within
 from publisher.editorial import walls
 from publisher.editorial.deployment import CloneRefused, Standing
 from publisher.engine.errors import PublisherError
@@ -24,7 +24,7 @@ from publisher.vault import VaultError
 from publisher.words import _
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
 
 class SchemaNotReady(PublisherError):
@@ -86,13 +86,14 @@ def database(role: Role = Role.APP) -> Iterator[Database]:
 
 
 @contextmanager
-def transaction() -> Iterator[Connection]:
+def transaction(*, everywhere: bool = False) -> Iterator[Connection]:
     """One transaction as a person's command; committed when the block ends well.
 
+    ``everywhere``: it sees every workspace, whichever is set, for accounts are the deployment's.
     On a copy without its key it is said that nothing is sent; what is read there is true all the
     same.
     """
-    with database() as opened, opened.engine.begin() as conn:
+    with database() as opened, _engine(opened, everywhere=everywhere).begin() as conn:
         try:
             Standing.read(conn, settings()).require_own()
         except CloneRefused as copy:
@@ -100,6 +101,10 @@ def transaction() -> Iterator[Connection]:
         except VaultError:
             pass  # a key that cannot be read keeps nobody from reading the journal
         yield conn
+
+
+def _engine(opened: Database, *, everywhere: bool) -> Engine:
+    return within(opened.engine, EVERY) if everywhere else opened.engine
 
 
 def _require_schema(status: migrate.SchemaStatus) -> None:

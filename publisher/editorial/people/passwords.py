@@ -138,15 +138,21 @@ def _is_common(password: str, email: str, name: str) -> bool:
     parts = (*re.split(r"\W+", email.casefold()), *name.casefold().split())
     own = {part for part in parts if len(part) >= _SHORTEST_NAME}
     return (
-        any(_period(text) in _COMMON | own for text in (letters, bare) if text)
+        any(_word(text) in _COMMON | own for text in (letters, bare))
         or plain in {email.casefold(), name.casefold()}
         or len(_period(plain)) <= _LONGEST_PATTERN
         or any(_runs_along(plain, row) for row in _ROWS)
     )
 
 
+def _word(text: str) -> str:
+    """The word that ``text`` says once or several times."""
+    period = _period(text)
+    return period if text and len(text) % len(period) == 0 else text
+
+
 def _period(text: str) -> str:
-    """The shortest piece that ``text`` is a repetition of, begun again at its end."""
+    """The shortest piece that ``text`` repeats, the last time perhaps not to its end."""
     for length in range(1, len(text)):
         if (text[:length] * (len(text) // length + 1))[: len(text)] == text:
             return text[:length]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from publisher.editorial.people.roles import Role
 from publisher.editorial.spelling import did_you_mean, is_one_line, quoted
 from publisher.editorial.times import zones
 from publisher.engine.errors import PublisherError
@@ -70,3 +71,16 @@ def zone(written: str) -> str:
             message.format(given=quoted(given), fix=fix), code="zone-unknown", field="zone"
         )
     return given
+
+
+def role(written: str) -> Role:
+    """A role there is. Raises ``Unusable``."""
+    given = written.strip().lower()
+    if given not in {*Role}:
+        message = _("There is no role {given}. Give one of: {roles}.")
+        raise Unusable(
+            message.format(given=quoted(written), roles=", ".join(Role)),
+            code="role-unknown",
+            field="role",
+        )
+    return Role(given)

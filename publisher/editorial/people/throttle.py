@@ -20,10 +20,8 @@ from sqlalchemy import (
     Connection,
     Interval,
     case,
-    cast,
     delete,
     func,
-    literal,
     or_,
     select,
     update,
@@ -167,9 +165,9 @@ def _count(conn: Connection, door: Door) -> Counted:
 
 def _wait(tried: ColumnElement[int], free: int) -> ColumnElement[timedelta]:
     """``FIRST`` after the last free try, then twice as long each time."""
-    doublings = func.least(tried - free, _DOUBLINGS)
-    first, longest = (cast(literal(one), Interval) for one in (FIRST, LONGEST))
-    return func.least(first * func.power(2, doublings), longest)
+    doubled = FIRST.total_seconds() * func.power(2, func.least(tried - free, _DOUBLINGS))
+    seconds = func.least(doubled, LONGEST.total_seconds())
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds, type_=Interval())
 
 
 def _seconds_left(conn: Connection, door: Door) -> int:

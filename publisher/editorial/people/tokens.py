@@ -49,6 +49,7 @@ class Token:
     last_used_at: datetime | None
     """To the minute."""
     revoked_at: datetime | None
+    revoked_by: str | None
     is_over: bool
     """It was revoked, its time has come, or its owner may do none of it any more."""
 
@@ -255,5 +256,6 @@ def _token(row: Row[Any]) -> Token:
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
         revoked_at=row.revoked_at,
+        revoked_by=row.revoked_by,
         is_over=row.revoked_at is not None or bool(row.is_expired) or not effective,
     )

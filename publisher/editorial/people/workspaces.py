@@ -13,6 +13,7 @@ from publisher.editorial.people import journal, spelled
 from publisher.editorial.people.journal import Event
 from publisher.editorial.people.schema import memberships, workspaces
 from publisher.editorial.spelling import did_you_mean, quoted
+from publisher.editorial.walls import WorkspaceUnnamed
 from publisher.engine.errors import Conflict, NotFound
 from publisher.words import _
 
@@ -87,6 +88,21 @@ def find(conn: Connection, slug: str) -> Workspace:
     fix = did_you_mean(slug, known) or _("There is: {names}.").format(names=", ".join(known))
     message = _("There is no workspace {given}. {fix}")
     raise NotFound(message.format(given=quoted(slug), fix=fix))
+
+
+def named(conn: Connection, slug: str) -> Workspace:
+    """The workspace with that slug; where none is given, the only one there is.
+
+    Raises ``NotFound``, ``WorkspaceUnnamed``.
+    """
+    if slug:
+        return find(conn, slug)
+    rows = conn.execute(select(*workspaces.c).order_by(workspaces.c.slug)).all()
+    if len(rows) == 1:
+        return _workspace(rows[0])
+    names = ", ".join(row.slug for row in rows)
+    message = _("Nobody said which workspace. Give --workspace, one of: {names}.")
+    raise WorkspaceUnnamed(message.format(names=names))
 
 
 def change(
