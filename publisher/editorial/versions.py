@@ -197,5 +197,6 @@ def _saved(
     is_new: bool,
 ) -> Saved:
     draft = drafts.read(conn, post.id)
+    version = read_version(conn, post.id, version.number)
     problems = examine(conn, registry, version.document, draft.channel_ids)
     return Saved(version, is_new, draft.revision, changes, problems)
