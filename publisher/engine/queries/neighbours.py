@@ -60,8 +60,8 @@ def neighbours(
     )
 
 
-# Each part by an index of its own: one condition on several states would be none's. Only the
-# nearest have their content read.
+# Each part by an index of its own: one condition on several states would be none's. Of the nearest
+# alone the content is read, row by row: OFFSET keeps the planner from hashing every job there is.
 NEIGHBOURS: Final = """
 WITH found AS (
     (SELECT job_id AS id, bound_at AS at, 'published' AS state
@@ -85,11 +85,12 @@ WITH found AS (
         AND state IN ('claimed', 'sending') AND due_at BETWEEN :first AND :last
       LIMIT :most)
 )
-SELECT found.id, found.at, found.state, jobs.post_id, job_contents.content
-  FROM found
-  JOIN publisher.jobs ON jobs.id = found.id
-  JOIN publisher.job_contents ON job_contents.job_id = found.id
- WHERE jobs.queue <> :rehearsal
-   AND (CAST(:but AS bigint) IS NULL OR jobs.post_id IS DISTINCT FROM CAST(:but AS bigint))
+SELECT found.id, found.at, found.state, job.post_id, job.content
+  FROM found CROSS JOIN LATERAL (
+       SELECT j.post_id, j.queue, c.content
+         FROM publisher.jobs j JOIN publisher.job_contents c ON c.job_id = j.id
+        WHERE j.id = found.id OFFSET 0) AS job
+ WHERE job.queue <> :rehearsal
+   AND (CAST(:but AS bigint) IS NULL OR job.post_id IS DISTINCT FROM CAST(:but AS bigint))
  ORDER BY abs(extract(epoch FROM found.at - CAST(:at AS timestamptz))), found.id
 """
