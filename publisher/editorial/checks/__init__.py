@@ -16,6 +16,7 @@ from publisher.editorial.checks.checking import (
     problems,
     stands_in_the_way,
 )
+from publisher.editorial.checks.facts import measured, needing_reconnection
 from publisher.engine.adapter import Problem, Severity
 from publisher.limits import Measures
 
@@ -29,7 +30,9 @@ __all__ = [
     "Variant",
     "Wants",
     "anywhere",
+    "measured",
     "near",
+    "needing_reconnection",
     "of_channel",
     "of_link",
     "problems",
