@@ -24,6 +24,7 @@ from publisher.cli import (
     workers,
     workspaces,
 )
+from publisher.cli.api import api
 from publisher.cli.audit import audit
 from publisher.cli.doctor import doctor
 from publisher.cli.sandbox import sandbox
@@ -54,6 +55,7 @@ app.add_typer(users.app, name="users")
 app.add_typer(tokens.app, name="tokens")
 app.command(help=_("Claim what is due and send it, until told to stop."))(worker)
 app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
+app.command(help=_("Serve the API, under /api/v1, until told to stop."))(api)
 app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)
 app.add_typer(db.app, name="db")
 app.add_typer(deployment.app, name="deployment")

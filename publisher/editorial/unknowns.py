@@ -51,10 +51,15 @@ class Unreadable(PublisherError):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Who decides, and why; the journal keeps both."""
+    """Who decides, and why; the journal keeps both.
+
+    ``keep``: called with what was decided, in the transaction that records it, which does not
+    stand if that raises.
+    """
 
     who: str
     reason: str
+    keep: Callable[[Connection, Decision], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +183,10 @@ def decide_live(
         message = _("Both links name the same post, {id}. Nothing was recorded. Give one of them.")
         raise NotConfirmed(message.format(id=post.remote_id), code="same-post")
     was_read = seen.can_look
-    judged = _record(
+    return _record(
         engine,
         seen,
+        signed,
         lambda conn: ledger.confirm_published(
             conn,
             seen.doubt,
@@ -191,23 +197,22 @@ def decide_live(
             also=[] if other is None else [(other.remote_id, other.permalink)],
             detail={} if was_read else {"checked": "the link alone: nobody can read the post"},
         ),
+        lambda judged: Decision(judged.job_id, judged.state, post, other, was_read=was_read),
     )
-    _decided(seen, signed, "live")
-    return Decision(judged.job_id, judged.state, post, other, was_read=was_read)
 
 
 def decide_attested(engine: Engine, seen: Seen, signed: Signed) -> Decision:
     """It is live: a person saw it and has no link. Raises ``AlreadyDecided``."""
     reason = _reason(signed)
-    judged = _record(
+    return _record(
         engine,
         seen,
+        signed,
         lambda conn: ledger.confirm_published(
             conn, seen.doubt, remote_id=None, permalink=None, who=signed.who, reason=reason
         ),
+        lambda judged: Decision(judged.job_id, judged.state, was_read=False),
     )
-    _decided(seen, signed, "attested")
-    return Decision(judged.job_id, judged.state, was_read=False)
 
 
 def decide_absent(
@@ -229,34 +234,36 @@ def decide_absent(
         )
         raise NotConfirmed(message.format(name=seen.channel.name), code="not-confirmed")
     forced = again is not None and bool(seen.candidates)
-    judged = _record(
+    send_at = None if again is None else again.at
+    return _record(
         engine,
         seen,
+        signed,
         lambda conn: ledger.confirm_absent(
             conn,
             seen.doubt,
             send=again is not None,
-            send_at=None if again is None else again.at,
+            send_at=send_at,
             useful_until=None if again is None else again.useful_until,
             who=signed.who,
             reason=reason,
             horizon=horizon,
             forced=forced,
         ),
+        lambda judged: Decision(judged.job_id, judged.state, forced=forced, send_at=send_at),
     )
-    _decided(seen, signed, "absent")
-    send_at = None if again is None else again.at
-    return Decision(judged.job_id, judged.state, forced=forced, send_at=send_at)
 
 
 def drop(engine: Engine, seen: Seen, signed: Signed) -> Decision:
     """Follow it no longer; it may be on the page. Raises ``AlreadyDecided``."""
     reason = _reason(signed)
-    judged = _record(
-        engine, seen, lambda conn: ledger.drop(conn, seen.doubt, who=signed.who, reason=reason)
+    return _record(
+        engine,
+        seen,
+        signed,
+        lambda conn: ledger.drop(conn, seen.doubt, who=signed.who, reason=reason),
+        lambda judged: Decision(judged.job_id, judged.state),
     )
-    _decided(seen, signed, "dropped")
-    return Decision(judged.job_id, judged.state)
 
 
 def look_now(conn: Connection, seen: Seen, *, who: str) -> None:
@@ -340,14 +347,25 @@ def _capabilities(registry: Registry, doubt: Doubt, channel: Channel) -> Capabil
         return None
 
 
-def _record(engine: Engine, seen: Seen, verdict: Callable[[Connection], Judged]) -> Judged:
+def _record(
+    engine: Engine,
+    seen: Seen,
+    signed: Signed,
+    verdict: Callable[[Connection], Judged],
+    told: Callable[[Judged], Decision],
+) -> Decision:
     """Record a verdict in a transaction of its own. Raises ``Conflict``, also for ``busy``."""
     try:
         with engine.begin() as conn:
             conn.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
-            return verdict(conn)
+            decision = told(verdict(conn))
+            if signed.keep is not None:
+                signed.keep(conn, decision)
+        _log.info("doubt.decided", job=seen.doubt.key, who=signed.who, state=decision.state)
     except psycopg.errors.LockNotAvailable:
         pass
+    else:
+        return decision
     message = _("Job {id} is being changed by somebody else. Nothing was changed. Ask again.")
     name = public_id(seen.doubt.job_id)
     raise Conflict(message.format(id=name), code="busy", state=State.UNKNOWN)
@@ -358,10 +376,6 @@ def _reason(signed: Signed) -> str:
         message = _("A decision needs a reason, which the journal keeps. Nothing was changed.")
         raise NotConfirmed(message, code="reason-missing")
     return signed.reason.strip()
-
-
-def _decided(seen: Seen, signed: Signed, decision: str) -> None:
-    _log.info("doubt.decided", job=seen.doubt.key, who=signed.who, decision=decision)
 
 
 def _require_doubt(conn: Connection, seen: Seen, *, done: bool) -> None:

@@ -123,6 +123,12 @@ def public_id(job_id: int) -> str:
     return f"{job_id * _TURN % _MODULUS:0{_DIGITS}x}"[::-1]
 
 
+def of_public_id(name: str) -> JobId | None:
+    """The row number that a whole public id stands for; None for what is no such id."""
+    rule = congruence(name) if len(name) == _DIGITS else None
+    return None if rule is None or rule[0] == 0 else JobId(rule[0])
+
+
 def congruence(prefix: str) -> tuple[int, int] | None:
     """Row numbers whose public id starts with ``prefix``: those equal to ``r`` modulo ``m``.
 

@@ -29,7 +29,13 @@ from publisher.engine.queries.health import (
     tokens_unknown,
     unclean_ends,
 )
-from publisher.engine.queries.listing import JobRow, job_count, job_rows
+from publisher.engine.queries.listing import (
+    JobFilter,
+    JobRow,
+    job_count,
+    job_page,
+    job_rows,
+)
 from publisher.engine.queries.measures import AGES, DueOn, Measures, measures
 from publisher.engine.queries.names import (
     AmbiguousJob,
@@ -66,6 +72,7 @@ __all__ = [
     "EndedRun",
     "Identity",
     "JobDetail",
+    "JobFilter",
     "JobRow",
     "LookDetail",
     "Measures",
@@ -92,6 +99,7 @@ __all__ = [
     "identity",
     "job_count",
     "job_detail",
+    "job_page",
     "job_rows",
     "jobs_in_the_way",
     "jobs_of_post",

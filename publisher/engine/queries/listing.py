@@ -109,6 +109,45 @@ def job_rows(
         yield from map(job_row, result.mappings())
 
 
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs a page of a list is about; what is None or empty leaves nothing out.
+
+    ``due_from`` counts itself in, ``due_until`` does not. ``ref``: its post's.
+    """
+
+    states: Collection[State] = ()
+    channel_id: int | None = None
+    queue: str | None = None
+    post_id: int | None = None
+    key: str | None = None
+    ref: str | None = None
+    due_from: datetime | None = None
+    due_until: datetime | None = None
+
+
+def job_page(
+    conn: Connection, wanted: JobFilter, *, limit: int, before: JobId | None = None
+) -> list[JobRow]:
+    """The newest ``limit`` jobs, the newest first; ``before``: only those added before that one."""
+    query = row_query().where(*_conditions(wanted.states, wanted.channel_id, wanted.queue))
+    for column, value in (
+        (jobs.c.post_id, wanted.post_id),
+        (job_contents.c.key, wanted.key),
+        (posts.c.ref, wanted.ref),
+    ):
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.due_from is not None:
+        query = query.where(jobs.c.due_at >= wanted.due_from)
+    if wanted.due_until is not None:
+        query = query.where(jobs.c.due_at < wanted.due_until)
+    if before is not None:
+        query = query.where(jobs.c.id < before)
+    rows = conn.execute(query.order_by(jobs.c.id.desc()).limit(limit)).mappings()
+    return list(map(job_row, rows))
+
+
 def job_count(
     conn: Connection,
     *,
