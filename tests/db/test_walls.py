@@ -51,11 +51,11 @@ INSERT INTO channel_events (channel_id, who, event) SELECT id, 'test', 'told' FR
 INSERT INTO posts (id, created_by, workspace_id) OVERRIDING SYSTEM VALUE
     SELECT id, 'test', id FROM workspaces;
 INSERT INTO media (sha256, type, size)
-    SELECT sha256(slug::bytea), 'image/png', 1 FROM workspaces;
+    SELECT sha256(slug::bytea), 'image/png', id FROM workspaces;
 INSERT INTO media_uploads (workspace_id, sha256, original_sha256)
     SELECT id, sha256(slug::bytea), sha256(slug::bytea) FROM workspaces;
 INSERT INTO media_chunks (sha256, number, bytes)
-    SELECT sha256(slug::bytea), 0, 'x' FROM workspaces;
+    SELECT sha256(slug::bytea), id, 'x' FROM workspaces;
 INSERT INTO post_versions (id, post_id, number, content, content_sha256, created_by)
     OVERRIDING SYSTEM VALUE SELECT id, id, 1, slug, sha256(slug::bytea), 'test' FROM workspaces;
 INSERT INTO post_channels (post_id, channel_id, publish_at, zone)
@@ -88,8 +88,11 @@ INSERT INTO orphans (incarnation, job_id, token, line)
 WHOSE = {
     "workspaces": "id",
     **dict.fromkeys(
-        ("posts", "channels", "memberships", "api_tokens", "people_events"), "workspace_id"
+        ("posts", "channels", "memberships", "api_tokens", "people_events", "media_uploads"),
+        "workspace_id",
     ),
+    "media": "size",
+    "media_chunks": "number",
     **dict.fromkeys(("gates", "channel_events", "remote_posts", "jobs"), "channel_id"),
     **dict.fromkeys(("post_versions", "post_channels"), "post_id"),
     "approvals": "version_id",
@@ -216,7 +219,7 @@ REACHES = (
     "INSERT INTO publisher.memberships (workspace_id, user_id, role) VALUES (2, 1, 'admin')",
     "INSERT INTO publisher.people_events (workspace_id, who, event, subject)"
     " VALUES (2, 'x', 'x', 'x')",
-    "SELECT * FROM publisher.enqueue('[{\"key\": \"k\", \"channel_id\": 2, \"kind\": \"publish\","
+    'SELECT * FROM publisher.enqueue(\'[{"key": "k", "channel_id": 2, "kind": "publish",'
     ' "queue": "publish", "content": "x", "run_at": "2026-01-01T00:00:00Z"}]\')',
 )
 

@@ -76,7 +76,7 @@ def otherwise(head: bytes) -> str:
         if head.startswith(start):
             return name
     opening = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:5].lower()
-    if opening in (b"<svg ", b"<?xml"):
+    if opening.startswith((b"<svg", b"<?xml")):
         return "an SVG or XML document"
     if opening in (b"<!doc", b"<html"):
         return "a web page"

@@ -28,6 +28,7 @@ class MediaLost(PublisherError, KeyError):
     """
 
     code = "media-lost"
+    exit_code = 3
 
     def __init__(self, sha256: str, place: str, *, is_damaged: bool = False) -> None:
         said = (

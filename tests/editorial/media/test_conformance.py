@@ -104,7 +104,7 @@ def test_what_is_gone_is_noticed(library: Library, stand: Stand) -> None:
     "damage",
     [
         lambda data: data[:-1],
-        lambda data: data + b"x",
+        lambda data: b"x" + data,
         lambda data: data[:-1] + bytes([data[-1] ^ 1]),
         lambda data: bytes([data[0] ^ 128]) + data[1:],
     ],
@@ -118,7 +118,7 @@ def test_damage_is_noticed_and_nobody_has_it_whole(
     stand.plant(sha256, damage(data))
     got, lost = taken(library, sha256)
     assert lost is not None
-    assert lost.is_damaged or stand.storage.place == "database"
+    assert lost.is_damaged
     assert len(got) < size - 1
 
 

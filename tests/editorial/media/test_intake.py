@@ -123,11 +123,8 @@ def test_encoding_anew_costs_little(shelf: Library, kind: str) -> None:
     came = encoded(image, kind)
     kept = take(shelf, came)
     picture = opened(stored(shelf, kept)).convert("RGB")
-    worst = max(
-        abs(a - b)
-        for pair in zip(picture.getdata(), opened(came).convert("RGB").getdata(), strict=True)
-        for a, b in zip(*pair, strict=True)
-    )
+    before = opened(came).convert("RGB")
+    worst = max(abs(a - b) for a, b in zip(picture.tobytes(), before.tobytes(), strict=True))
     assert worst <= (0 if kind == "PNG" else 6)
     assert kept.size <= 1.3 * len(came)
 
@@ -174,13 +171,12 @@ def test_every_kind_of_picture(shelf: Library, image: Image.Image, kind: str, mo
 
 def test_transparency_of_one_colour_stays(shelf: Library) -> None:
     came = encoded(halves().convert("P"), "PNG", transparency=0)
-    before = opened(came).convert("RGBA").getdata()
-    after = opened(stored(shelf, take(shelf, came))).convert("RGBA").getdata()
-    assert [*after] == [*before]
+    after = opened(stored(shelf, take(shelf, came)))
+    assert after.convert("RGBA").tobytes() == opened(came).convert("RGBA").tobytes()
 
 
 def test_a_gif_moves_as_it_did(shelf: Library) -> None:
-    came = animation(duration=[50, 60, 70, 80], loop=3, comment=CANARY)
+    came = animation(duration=(50, 60, 70, 80), loop=3, comment=CANARY)
     kept = take(shelf, came)
     data = stored(shelf, kept)
     assert (kept.type, kept.frames, kept.width) == ("image/gif", 4, 30)
@@ -192,7 +188,7 @@ def test_a_gif_moves_as_it_did(shelf: Library) -> None:
         before.seek(number)
         after.seek(number)
         assert after.info["duration"] == before.info["duration"]
-        assert [*after.convert("RGB").getdata()] == [*before.convert("RGB").getdata()]
+        assert after.convert("RGB").tobytes() == before.convert("RGB").tobytes()
 
 
 def test_pictures_behind_a_picture_are_left_out(shelf: Library) -> None:
@@ -296,7 +292,8 @@ HOSTILE: dict[str, tuple[bytes, str, str]] = {
     "video without an index": (video((b"mdat", b"x")), "media-unreadable", "Export it anew"),
     "video without a film": (video((b"moov", b"x")), "media-unreadable", "Export it anew"),
     "cut video": (WHOLE_VIDEO[:-1], "media-unreadable", "cut off"),
-    "video with a box of nothing": (WHOLE_VIDEO + bytes(8), "media-unreadable", "cut off"),
+    "video with a short box": (WHOLE_VIDEO + struct.pack(">I4s", 4, b"free"),
+                               "media-unreadable", "cut off"),
     "video of tiny boxes": (video() + struct.pack(">I4s", 8, b"free") * 10_001,
                             "media-unreadable", "cut off"),
 }  # fmt: skip
@@ -421,7 +418,10 @@ def test_a_decoder_that_dies_takes_nothing_with_it(
     [
         ("bytearray(recoder.MEMORY_BYTES)", "MemoryError"),
         ("[open('/dev/null') for _ in range(20)]", "Too many open files"),
-        ("open('out', 'wb').write(bytes(recoder.OUTPUT_BYTES + 1))", "File too large"),
+        (
+            "f = open('out', 'wb', 0); f.write(bytes(recoder.OUTPUT_BYTES)); f.write(b'1')",
+            "File too large",
+        ),
     ],
 )
 def test_the_limits_hold(tmp_path: Path, act: str, word: str) -> None:
