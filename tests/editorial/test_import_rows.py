@@ -207,6 +207,18 @@ def test_a_channel_whose_platform_is_not_there(importing: Importing) -> None:
     assert (row.column, row.message) == ("channel", "There is no platform 'stub' here.")
 
 
+@pytest.mark.parametrize("how", [{}, {"dry_run": True}])
+def test_a_note_keeps_no_row_from_being_imported(
+    importing: Importing, folder: Path, how: dict[str, bool]
+) -> None:
+    bare, told = {"media": "a.png"}, {"media": "a.png", "alt": "Dawn"}
+    report = importing.rows(bare, told, **how)
+    assert (report.bad, report.exit_code) == (0, 0)
+    first, second = report.rows
+    assert [(note.column, note.code) for note in first.notes] == [("alt", "alt-missing")]
+    assert (first.faults, first.message, second.notes) == ((), first.note, ())
+
+
 def test_one_bad_row_stores_nothing(importing: Importing) -> None:
     report = importing.rows({"text": "good"}, {"publish_at": ""}, {"text": "also good"})
     assert [row.status for row in report.rows] == ["skipped", "bad", "skipped"]

@@ -28,7 +28,10 @@ _CONTENT: Final = frozenset({"text", "link", "media", "alt"})
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row with nothing wrong by itself. ``content`` is ``post`` as it would be frozen."""
+    """A row with nothing wrong by itself. ``content`` is ``post`` as it would be frozen.
+
+    ``notes``: what is worth knowing of it; they keep it from nothing.
+    """
 
     line: int
     ref: str
@@ -37,6 +40,7 @@ class Candidate:
     post: Post = field(repr=False)
     content: str = field(repr=False)
     files: tuple[MediaFile, ...] = ()
+    notes: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,18 @@ class Desk:
         moment = self._moment(row, faults, broken)
         attached = Attached() if broken & {"media", "alt"} else self._attached(row, faults)
         post = Post(row["text"], row["link"] or None, attached.media)
+        notes: list[Fault] = []
         if not broken & _CONTENT and not attached.faults:
-            faults.extend(self._content_faults(post, channel))
+            self._content(post, channel, faults, notes)
         elif "link" not in broken:
             # It can be judged by itself, whatever else cannot be read.
             faults.extend(_fault(problem) for problem in checks.of_link(post.link))
         if faults or channel is None or moment is None:
             return Bad(row.line, row.ref, tuple(sorted(faults, key=_place)))
-        return Candidate(row.line, row.ref, channel, moment, post, post.to_json(), attached.files)
+        content = post.to_json()
+        return Candidate(
+            row.line, row.ref, channel, moment, post, content, attached.files, tuple(notes)
+        )
 
     def _channel(self, cell: str, faults: list[Fault], broken: set[str]) -> Channel | None:
         if "channel" in broken:
@@ -126,22 +134,24 @@ class Desk:
         faults.extend(attached.faults)
         return attached
 
-    def _content_faults(self, post: Post, channel: Channel | None) -> Iterator[Fault]:
-        """What the content is not, and what its platform would refuse."""
-        found: tuple[Problem, ...] = ()
-        if channel is None:
-            found = checks.anywhere(Variant(post))
-        else:
+    def _content(
+        self, post: Post, channel: Channel | None, faults: list[Fault], notes: list[Fault]
+    ) -> None:
+        """What the content is not, what its platform would refuse, and what is worth knowing."""
+        found = checks.anywhere(Variant(post))
+        if channel is not None:
             try:
                 adapter = self._registry.adapter(channel.platform)
             except NotFound as error:
                 what, _, fix = str(error).partition(". ")
-                yield Fault("channel", f"{what}.", fix, "platform-unknown")
-                found = checks.anywhere(Variant(post))
+                faults.append(Fault("channel", f"{what}.", fix, "platform-unknown"))
             else:
-                place = checks.of_channel(adapter, post, channel.name)
-                found = checks.problems(Variant(post), place)
-        yield from (_fault(problem) for problem in found if problem.severity is Severity.FIX)
+                found = checks.problems(
+                    Variant(post), checks.of_channel(adapter, post, channel.name)
+                )
+        for problem in found:
+            told = faults if problem.severity is Severity.FIX else notes
+            told.append(_fault(problem))
 
 
 def _fault(problem: Problem) -> Fault:

@@ -61,13 +61,15 @@ class Pile:
         for ref, job_id in jobs.items():
             row = self.fresh.pop(ref)
             note = "Added." if job_id is not None else "Added as a draft: not approved."
-            self._ended[row.line] = RowReport(row.line, ref, "added", note=note, job_id=job_id)
+            self._ended[row.line] = RowReport(
+                row.line, ref, "added", note=note, job_id=job_id, notes=row.notes
+            )
 
     def reports(self, of_fresh: Status) -> Iterator[RowReport]:
         """Say what became of every row; ``of_fresh``: of those that were not stored."""
         for ref, row in self.fresh.items():
             note = "Would be added." if of_fresh == "would_add" else "Good; not stored."
-            yield RowReport(row.line, ref, of_fresh, note=note)
+            yield RowReport(row.line, ref, of_fresh, note=note, notes=row.notes)
         yield from self._ended.values()
         for row, earlier in self._twins:
             first = self._ended.get(earlier.line)

@@ -22,7 +22,7 @@ class RowReport:
 
     ``added``: stored, with its job unless it is a draft. ``unchanged``: it was there already, with
     the same content. ``bad``: see ``faults``. ``would_add``: in a dry run. ``skipped``: good, and
-    not stored because another row is bad.
+    not stored because another row is bad. ``notes``: worth knowing of a row that is not bad.
     """
 
     line: int
@@ -31,6 +31,7 @@ class RowReport:
     faults: tuple[Fault, ...] = ()
     note: str = ""
     job_id: int | None = None
+    notes: tuple[Fault, ...] = ()
 
     @property
     def column(self) -> str | None:
