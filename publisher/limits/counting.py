@@ -21,10 +21,11 @@ _LONGEST_HOST: Final = 253
 _CLUSTER = regex.compile(r"\X")
 # Without a bound, a text of nothing but hosts takes minutes.
 _HOST: Final = rf"[^\s<>\"「」/?#@]{{1,{_LONGEST_HOST}}}"
-# Mastodon, config/initializers/twitter_regex.rb: an address ends at a blank, an angle bracket or a
-# quotation mark, and leaves what would end a sentence outside.
+# Mastodon, config/initializers/twitter_regex.rb: an address stands behind no letter, ends at a blank,
+# angle bracket or quotation mark, and leaves outside what would end a sentence.
 _URL = regex.compile(
-    rf"https?://{_HOST}\.[^\s<>\"「」/?#.@]++(?:[/?#][^\s<>\"「」]*+)?", regex.IGNORECASE
+    rf"(?<![a-z0-9@$#])https?://{_HOST}\.[^\s<>\"「」/?#.@]++(?:[/?#][^\s<>\"「」]*+)?",
+    regex.IGNORECASE,
 )
 _ENDS_A_SENTENCE: Final = "()?!*'\":;=,.$%[]~&|@«»“”’…"
 _PAIRS: Final = {")": "(", "]": "["}

@@ -210,6 +210,8 @@ class TestAddresses:
             ("«https://e.org/a»", 25),
             ("https://e.org/a\r\nb", 25),
             ("https://localhost/a", 19),
+            ("xhttps://example.org", 20),
+            ("日https://example.org", 24),
             ("https://", 8),
             ("https://.", 9),
             ("https:///e.org", 14),

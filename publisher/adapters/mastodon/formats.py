@@ -9,6 +9,7 @@ from publisher import limits
 from publisher.adapters.mastodon.servers import MEDIA_LIMIT, TEXT_LIMIT, URL_LENGTH, Server
 from publisher.engine.adapter import Capabilities, Problem, Promise, TextUnit
 from publisher.engine.content import ContentError, Post
+from publisher.words import N_
 
 IMAGE_BYTES = 16_000_000
 VIDEO_BYTES = 99_000_000
@@ -86,7 +87,7 @@ def capabilities(content: str, server: Server | None) -> Capabilities:
         repeat_for=repeat_for,
         # The key is written after the post, so a second request under way finds none.
         repeat_is_atomic=False,
-        name="This server" if server else "Mastodon",
+        name=N_("This server") if server else "Mastodon",
         url_length=server.url if server else URL_LENGTH,
         mentions_lose_domain=True,
         tags_end_early=True,

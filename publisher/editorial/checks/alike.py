@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -132,7 +131,6 @@ def said(post: Post) -> str:
     return text if link in text else f"{text} {link}".strip()
 
 
-@lru_cache(maxsize=1024)
 def folded(text: str) -> str:
     """A text without what readers pass over, and addresses without what only tracks them.
 
