@@ -21,8 +21,8 @@ _LONGEST_HOST: Final = 253
 _CLUSTER = regex.compile(r"\X")
 # Without a bound, a text of nothing but hosts takes minutes.
 _HOST: Final = rf"[^\s<>\"「」/?#@]{{1,{_LONGEST_HOST}}}"
-# Mastodon, config/initializers/twitter_regex.rb: an address stands behind no letter, ends at a blank,
-# angle bracket or quotation mark, and leaves outside what would end a sentence.
+# Mastodon, config/initializers/twitter_regex.rb: an address stands behind no letter and ends at a
+# blank, angle bracket or quotation mark; what would end a sentence is left outside.
 _URL = regex.compile(
     rf"(?<![a-z0-9@$#])https?://{_HOST}\.[^\s<>\"「」/?#.@]++(?:[/?#][^\s<>\"「」]*+)?",
     regex.IGNORECASE,
