@@ -9,11 +9,13 @@ from publisher.limits.counting import length
 from publisher.limits.link import anywhere as of_link
 from publisher.limits.link import is_address
 from publisher.limits.media import Measures
-from publisher.limits.text import sent
+from publisher.limits.text import Extent, extent, sent
 
 __all__ = [
+    "Extent",
     "Measures",
     "anywhere",
+    "extent",
     "is_address",
     "length",
     "of_content",

@@ -83,6 +83,11 @@ def graphemes(text: str) -> int:
     return sum(1 for _ in _CLUSTER.finditer(text))
 
 
+def boundaries(text: str) -> list[int]:
+    """Where each grapheme cluster ends, in code points."""
+    return [match.end() for match in _CLUSTER.finditer(text)]
+
+
 def utf_16_units(text: str) -> int:
     """Two for a character beyond the basic plane; as Telegram counts entities.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 import regex
@@ -29,6 +31,43 @@ def sent(post: Post, can: Capabilities) -> str:
     if not can.link_in_text or post.link is None or post.link in post.text:
         return post.text
     return f"{post.text}\n\n{post.link}" if post.text.strip() else post.link
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """``used`` of ``limit`` in the platform's unit: what a counter beside the text shows.
+
+    ``excess_at``: the place in the post's text, in code points, from which on it is too much; None
+    where nothing is. It never parts what a reader takes for one character.
+    """
+
+    used: int
+    limit: int
+    excess_at: int | None
+
+
+def extent(post: Post, can: Capabilities) -> Extent:
+    """How much of what the platform takes a text uses, its link included where it counts.
+
+    Of a text that is past counting, code points are counted.
+    """
+    if is_too_large(post.text):
+        return Extent(len(post.text), can.text_limit, min(can.text_limit, len(post.text)))
+    used = counting.length(sent(post, can), can)
+    if _fits(post, can):
+        return Extent(used, can.text_limit, None)
+    ends = [0, *counting.boundaries(post.text)]
+    # A longer beginning is never shorter, but for the few letters that make a URL or a mention.
+    fitting = bisect_left(ends, True, key=lambda end: not _fits(_cut(post, end), can)) - 1
+    return Extent(used, can.text_limit, ends[max(fitting, 0)])
+
+
+def _cut(post: Post, end: int) -> Post:
+    return replace(post, text=post.text[:end])
+
+
+def _fits(post: Post, can: Capabilities) -> bool:
+    return not any(too_long("text", sent(post, can), can))
 
 
 def anywhere(post: Post) -> Iterator[Problem]:

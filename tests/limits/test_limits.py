@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from publisher import limits
 from publisher.engine.adapter import Capabilities, Problem, Promise, Severity, TextUnit
 from publisher.engine.content import Media, Post
-from publisher.limits import Measures
+from publisher.limits import Measures, counting
 from publisher.limits.text import LARGEST
 
 PHOTO = Media(kind="image", type="image/png", alt="A mill", sha256="a", size=5)
@@ -291,6 +291,45 @@ class TestMedia:
     )  # fmt: skip
     def test_words(self, media: tuple[Media, ...], can: dict[str, Any], what: str) -> None:
         assert words(Post("x", media=media), **can) == what
+
+
+class TestExtent:
+    """What the counter beside a text shows, and where the marked part begins."""
+
+    @pytest.mark.parametrize(
+        ("post", "can", "used", "excess_at"),
+        [
+            (Post(""), {}, 0, None),
+            (Post("a" * 10), {}, 10, None),
+            (Post("a" * 11), {}, 11, 10),
+            (Post("👨‍👩‍👧" * 11), {"text_unit": TextUnit.GRAPHEMES}, 11, 50),
+            (Post("👨‍👩‍👧" * 3), {}, 15, 10),
+            (Post("aaaaaaa👨‍👩‍👧"), {}, 12, 7),
+            (Post("aaaaaaaaa\r\nb"), {}, 12, 9),
+            (Post("日" * 10), {"text_bytes": 17}, 10, 5),
+            (Post("ab", link=LINK), {"link_in_text": True, "url_length": 6}, 10, None),
+            (Post("abc", link=LINK), {"link_in_text": True, "url_length": 6}, 11, 2),
+            (Post("abc", link=LINK), {"link_in_text": True, "url_length": 23}, 28, 0),
+            (Post("a" * (LARGEST + 1)), {}, LARGEST + 1, 10),
+        ],
+    )
+    def test_cases(self, post: Post, can: dict[str, Any], used: int, excess_at: int | None) -> None:
+        extent = limits.extent(post, replace(CAN, text_limit=10, **can))
+        assert (extent.used, extent.limit, extent.excess_at) == (used, 10, excess_at)
+
+    @given(st.text(max_size=60), st.sampled_from(TextUnit), st.integers(1, 40))
+    def test_what_is_left_fits_and_one_more_does_not(
+        self, text: str, unit: TextUnit, limit: int
+    ) -> None:
+        text = text.replace("/", "").replace(".", "")
+        can = replace(CAN, text_unit=unit, text_limit=limit)
+        extent = limits.extent(Post(text), can)
+        if extent.excess_at is None:
+            assert extent.used <= limit
+            return
+        assert limits.length(text[: extent.excess_at], can) <= limit < extent.used
+        more = next(end for end in counting.boundaries(text) if end > extent.excess_at)
+        assert limits.length(text[:more], can) > limit
 
 
 class TestEverything:

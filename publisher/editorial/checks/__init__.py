@@ -2,7 +2,8 @@
 
 ``problems`` is asked at save, approval, import and by the API; adapters ask the same rules
 (``publisher.limits``) just before they send. ``near`` reads what stands on a channel around a time,
-and ``resembling`` says what of it is like a post; that never stands in the way.
+and ``resembling`` says what of it is like a post; that never stands in the way. ``extent`` is for
+the counter beside a text.
 """
 
 from publisher.editorial.checks.alike import Alike, Files, near, resembling
@@ -18,10 +19,11 @@ from publisher.editorial.checks.checking import (
 )
 from publisher.editorial.checks.facts import measured, needing_reconnection
 from publisher.engine.adapter import Problem, Severity
-from publisher.limits import Measures
+from publisher.limits import Extent, Measures, extent
 
 __all__ = [
     "Alike",
+    "Extent",
     "Files",
     "Measures",
     "Place",
@@ -30,6 +32,7 @@ __all__ = [
     "Variant",
     "Wants",
     "anywhere",
+    "extent",
     "measured",
     "near",
     "needing_reconnection",
