@@ -69,6 +69,7 @@ def sentence(reason: str | None) -> str:
         R.TRIES_USED_UP: _("All tries are used up."),
         R.POISON: _("Workers ended each time they prepared it; nothing was sent."),
         R.TOO_LATE: _("Its useful time was over before it could be sent."),
+        R.BACKLOG: _("It was due while nothing could be sent; this channel sends nothing late."),
         R.CANNOT_LOOK: _("This platform cannot be looked at."),
         # May be published.
         R.NO_ANSWER: _("It was sent; no answer came in time."),

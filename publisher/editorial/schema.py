@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, DateTime, Integer, LargeBinary, Table, Text
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    Time,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSTZRANGE
 
 from publisher.engine.schema import metadata
 
@@ -63,6 +73,7 @@ post_channels = Table(
     Column("channel_id", Integer, primary_key=True),
     Column("publish_at", DateTime(timezone=True), nullable=False),
     Column("zone", Text, nullable=False),
+    Column("useful_until", DateTime(timezone=True)),
 )
 
 approvals = Table(
@@ -166,4 +177,25 @@ media_chunks = Table(
     Column("sha256", LargeBinary, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("bytes", LargeBinary, nullable=False),
+)
+
+posting_times = Table(
+    "posting_times",
+    metadata,
+    Column("channel_id", Integer, primary_key=True),
+    Column("weekday", SmallInteger, primary_key=True),
+    Column("at", Time, primary_key=True),
+    Column("added_at", DateTime(timezone=True), nullable=False),
+    Column("added_by", Text, nullable=False),
+)
+
+taken_times = Table(
+    "taken_times",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("channel_id", Integer, nullable=False),
+    Column("during", TSTZRANGE, nullable=False),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("taken_by", Text, nullable=False),
+    Column("lapses_at", DateTime(timezone=True), nullable=False),
 )

@@ -40,6 +40,18 @@ class Hold(StrEnum):
     EDITED = "changed after approval"
     QUARANTINE = "quarantine"
     PARKED = "parked: its record could not be written"
+    BACKLOG = "late after a standstill, waits its turn"
+
+
+class Backlog(StrEnum):
+    """What a channel does with posts that were due long before a standstill ended."""
+
+    SEND = "send"
+    """As if nothing had been: by their times, and fresh ones after them."""
+    RELEASE = "release"
+    """Fresh ones first; the late ones follow in order, one at a time."""
+    MISS = "miss"
+    """They end as missed."""
 
 
 @dataclass(frozen=True, slots=True)

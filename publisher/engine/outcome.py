@@ -48,6 +48,7 @@ class Reason(StrEnum):
     TRIES_USED_UP = "tries_used_up"
     POISON = "poison"
     TOO_LATE = "too_late"
+    BACKLOG = "backlog"
     CANNOT_LOOK = "cannot_look"
     # May be published.
     NO_ANSWER = "no_answer"

@@ -157,6 +157,8 @@ class Rescue:
         # A database that was restored gives numbers out again: then this one says nothing of what
         # is held or was begun under it now, and only the file's own tokens are believed.
         unsettled = ledger.unsettled_of(conn, number) if registered else ()
+        if registered:
+            ledger.space(conn, number)
         for attempt in unsettled:
             trace = record.traces.get(attempt.token)
             outcome = _outcome(record, attempt, trace, rebooted=rebooted)

@@ -95,6 +95,12 @@ gates = Table(
     _at("not_before"),
     Column("max_in_flight", Integer, nullable=False),
     Column("spacing", Interval, nullable=False),
+    Column("useful_for", Interval),
+    Column("backlog", Text, nullable=False),
+    Column("overdue_after", Interval, nullable=False),
+    Column("release_every", Interval, nullable=False),
+    _at("backlog_before"),
+    _at("backlog_turn_at"),
 )
 
 incarnations = Table(

@@ -1,5 +1,6 @@
 """Every write of the engine, one verb each, split by the verb."""
 
+from publisher.engine.ledger.backlog import miss_backlog, release_backlog, sort_backlog
 from publisher.engine.ledger.begin import BeginUnacknowledgedError, begin_send, unbegun
 from publisher.engine.ledger.claim import (
     Claim,
@@ -27,7 +28,7 @@ from publisher.engine.ledger.doubts import (
 )
 from publisher.engine.ledger.driver import AnyConnection, Conn, DatabaseTrouble
 from publisher.engine.ledger.enqueue import Enqueued, enqueue
-from publisher.engine.ledger.gates import pause, resume, unblock
+from publisher.engine.ledger.gates import pause, resume, set_rules, unblock
 from publisher.engine.ledger.incarnations import (
     Beat,
     KnownAttempt,
@@ -46,7 +47,7 @@ from publisher.engine.ledger.incarnations import (
 )
 from publisher.engine.ledger.journal import tell
 from publisher.engine.ledger.late import Late, publish_lost, record_late, spool_found
-from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue
+from publisher.engine.ledger.leases import Rescued, expire, forsake, rescue, space
 from publisher.engine.ledger.of_post import lock_jobs_of
 from publisher.engine.ledger.people import (
     Moved,
@@ -160,6 +161,7 @@ __all__ = [
     "look_again",
     "look_for_again",
     "look_now",
+    "miss_backlog",
     "newest_loss",
     "not_in_quarantine",
     "note_mark",
@@ -170,6 +172,7 @@ __all__ = [
     "record_late",
     "record_look",
     "register",
+    "release_backlog",
     "release_hold",
     "release_suspects",
     "repeat",
@@ -181,8 +184,11 @@ __all__ = [
     "restore",
     "resume",
     "save_progress",
+    "set_rules",
     "settle",
     "snooze",
+    "sort_backlog",
+    "space",
     "spool_found",
     "stands",
     "start_hands",

@@ -18,7 +18,7 @@ from publisher.engine.job import Channel, JobId, Token
 class Claimed:
     """One job this worker now holds, with everything its hand needs.
 
-    ``attempts`` were begun before now.
+    ``attempts`` were begun before now. ``spacing``: seconds its channel rests after a post.
     """
 
     id: JobId
@@ -38,6 +38,7 @@ class Claimed:
     deaths: int
     due_at: datetime
     useful_until: datetime | None
+    spacing: float = 0.0
 
 
 # Three statements and one round trip: sent as a pipeline without a sync in between, they are one
@@ -53,7 +54,7 @@ _GATES = """
 WITH page AS MATERIALIZED (
     SELECT g.channel_id FROM gates g
      WHERE g.channel_id > %(after)s
-       AND g.paused_at IS NULL AND g.blocked_at IS NULL
+       AND g.paused_at IS NULL AND g.blocked_at IS NULL AND g.backlog_before IS NULL
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
        AND (SELECT value FROM tick) >= %(floor)s
        AND (%(file)s::text IS NULL
@@ -113,11 +114,12 @@ SELECT set_config('publisher.claimed', coalesce(array_agg(id), '{}')::text, true
 _CLAIMED = """
 SELECT j.id, j.token, j.channel_id, ch.generation, j.kind, j.queue, c.key, c.content,
        c.content_sha256, c.platform_key, c.progress, c.progress_sha256, j.attempts, j.failures,
-       j.deaths, j.due_at, j.useful_until
+       j.deaths, j.due_at, j.useful_until, extract(epoch FROM g.spacing)::float8
   FROM unnest(nullif(current_setting('publisher.claimed', true), '')::bigint[]) AS go(id)
   JOIN jobs j ON j.id = go.id
   JOIN job_contents c ON c.job_id = j.id
   JOIN channels ch ON ch.id = j.channel_id
+  JOIN gates g ON g.channel_id = j.channel_id
 """
 
 
@@ -189,7 +191,7 @@ SELECT extract(epoch FROM min(greatest(n.run_at, g.not_before)) - clock_timestam
           AND j.run_at <= now() + make_interval(secs => %(within)s)
           AND j.hold_reason IS NULL AND j.queue = ANY(%(queues)s)
         ORDER BY j.run_at, j.id LIMIT 1) AS n
- WHERE g.paused_at IS NULL AND g.blocked_at IS NULL
+ WHERE g.paused_at IS NULL AND g.blocked_at IS NULL AND g.backlog_before IS NULL
    AND (g.not_before IS NULL OR g.not_before <= now() + make_interval(secs => %(within)s))
 """
 

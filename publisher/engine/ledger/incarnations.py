@@ -46,9 +46,18 @@ class Beat:
 
 # After a gap in which no worker reached the database, live workers with live sends come back to
 # leases that all ran out. They get one publish lease to settle before anybody is rescued.
+# After a longer one what is overdue is a backlog; marked in the same transaction, so that nobody
+# claims who has not seen the mark. Where there never was a worker, none was away.
 _BEAT = """
 WITH seen AS (
-    UPDATE incarnations SET seen_at = clock_timestamp() WHERE id = %(incarnation)s)
+    UPDATE incarnations SET seen_at = clock_timestamp() WHERE id = %(incarnation)s),
+stood AS (
+    UPDATE gates g SET backlog_before = clock_timestamp() - g.overdue_after
+      FROM pulse p
+     WHERE p.beat_at < clock_timestamp() - make_interval(secs => %(gap)s)
+       AND p.beat_at < clock_timestamp() - g.overdue_after
+       AND g.backlog <> 'send'
+       AND EXISTS (SELECT FROM incarnations i WHERE i.id <> %(incarnation)s))
 UPDATE pulse
    SET beat_at = clock_timestamp(),
        rescue_not_before = CASE
@@ -62,7 +71,8 @@ RETURNING beat_at, rescue_not_before <= beat_at
 def beat(conn: psycopg.Connection[Any], incarnation: int, *, gap: float, pause: float) -> Beat:
     """Say that this worker lives.
 
-    A silence of the whole fleet longer than ``gap`` seconds puts off rescue for ``pause``.
+    A silence of the whole fleet longer than ``gap`` seconds puts off rescue for ``pause``; one
+    longer than a channel's ``overdue_after`` leaves a backlog there.
     """
     row = conn.execute(_BEAT, {"incarnation": incarnation, "gap": gap, "pause": pause}).fetchone()
     assert row is not None  # noqa: S101 - the pulse row is made by the migration

@@ -61,6 +61,15 @@ told AS (
       FROM was w JOIN moved m ON m.id = w.id)
 SELECT w.id, w.state AS was, m.state, w.incarnation FROM was w JOIN moved m ON m.id = w.id
 """
+# Before the send of a channel with spacing is taken from whom it was begun by, and while it still
+# fills the channel: it may be on the page.
+_SPACE = """
+UPDATE gates g SET not_before = greatest(g.not_before, clock_timestamp() + g.spacing)
+ WHERE g.spacing > '0'
+   AND EXISTS (SELECT FROM jobs j
+                WHERE j.channel_id = g.channel_id AND j.state = 'sending'
+                  AND j.incarnation IS NOT NULL AND {over})
+"""
 _LEASE_OVER = "j.lease_until < clock_timestamp() - make_interval(secs => %(grace)s)"
 _OF_THE_DEAD = "j.incarnation = %(incarnation)s"
 
@@ -106,9 +115,15 @@ def forsake(
     )
 
 
+def space(conn: psycopg.Connection[Any], incarnation: int) -> None:
+    """Let the channels rest that a worker run, proved to be over, was sending to."""
+    conn.execute(_SPACE.replace("{over}", _OF_THE_DEAD), {"incarnation": incarnation})
+
+
 def _rescue(
     conn: psycopg.Connection[Any], over: str, parameters: dict[str, object]
 ) -> tuple[Rescued, ...]:
+    conn.execute(_SPACE.replace("{over}", over), parameters)
     statement = _RESCUE.replace("{over}", over)
     reasons = {"worker_died": str(Reason.WORKER_DIED), "poison": str(Reason.POISON)}
     with conn.cursor(row_factory=class_row(Rescued)) as cursor:

@@ -44,6 +44,7 @@ from publisher.engine.queries.names import (
     id_digits,
 )
 from publisher.engine.queries.neighbours import Neighbour, neighbours
+from publisher.engine.queries.occupied import under_way
 from publisher.engine.queries.of_post import PostJob, jobs_of_post, platform_of
 from publisher.engine.queries.orphans import OrphanRow, orphan_rows
 from publisher.engine.queries.quarantine import (
@@ -114,6 +115,7 @@ __all__ = [
     "suspect_rows",
     "tokens_unknown",
     "unclean_ends",
+    "under_way",
     "worker_rows",
     "worker_runs",
 ]

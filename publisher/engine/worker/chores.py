@@ -55,12 +55,26 @@ class Chores:
         self._compare_clocks(beat, started)
         self.beat, self.beat_at, self.beat_took = beat, started, boottime() - started
         self._extend_leases(conn)
+        worked = self._backlog(conn, may_miss=beat.may_rescue)
         self.claiming.preparing.pick_up_strays()
         self.claiming.suspects = ledger.suspects_wait(conn, self.station.queues)
-        worked = self.rescue.spools(conn, beat.now)
+        worked |= self.rescue.spools(conn, beat.now)
         if beat.may_rescue:
             worked |= self.rescue.leases(conn)
         return worked
+
+    def _backlog(self, conn: psycopg.Connection[Any], *, may_miss: bool) -> bool:
+        """Look after what a standstill left: before anything is claimed."""
+        who = self.station.who
+        if held := ledger.sort_backlog(conn, who=who):
+            log.warning("backlog.held", jobs=held)
+        released = ledger.release_backlog(conn, who=who)
+        missed = ledger.miss_backlog(conn, who=who) if may_miss else frozenset()
+        if missed:
+            log.warning("backlog.missed", jobs=len(missed))
+        if released:
+            self.station.stock.happened += 1
+        return bool(held or released or missed)
 
     def _compare_clocks(self, beat: ledger.Beat, started: float) -> None:
         if self.beat is None:

@@ -18,7 +18,7 @@ from publisher.engine.alert import Alert, Incident
 from publisher.engine.job import State, Token
 from publisher.engine.ledger import Key
 from publisher.engine.points import Point
-from publisher.engine.retry import Settlement
+from publisher.engine.retry import Rest, Settlement
 from publisher.engine.tally import Count
 from publisher.engine.worker.held import Held
 from publisher.engine.worker.station import Station, first_line, is_about_the_data
@@ -42,6 +42,7 @@ class Settling:
         batch = dict(stock.ends)
         if len(batch) > _SET:
             batch = dict(list(batch.items())[:_SET])
+        self._space(conn, batch)
         self.station.at(Point.BEFORE_SETTLE)
         try:
             settled = ledger.settle(conn, batch)
@@ -53,6 +54,28 @@ class Settling:
         self.station.at(Point.AFTER_SETTLE)
         self._settled(conn, batch, settled)
         return bool(settled.done or settled.stale)
+
+    def _space(self, conn: psycopg.Connection[Any], batch: dict[Key, Settlement]) -> None:
+        """Close the gates of channels with spacing for what was or may have been posted.
+
+        While a send is unsettled it fills its channel, so with this before the settle there is no
+        moment between, whoever dies when. It keeps no answer from being written: a gate that
+        somebody holds is closed afterwards.
+        """
+        rests: dict[tuple[int, int], Rest] = {}
+        for (job_id, token), end in batch.items():
+            held = self.station.stock.held.get(job_id)
+            if held is None or held.job.token != token or held.job.spacing <= 0:
+                continue
+            if held.permit is not None and end.proof is None:
+                rests[held.channel.id, held.channel.generation] = Rest(held.job.spacing)
+        if not rests:
+            return
+        try:
+            ledger.rest_channels(conn, rests)
+        except psycopg.errors.LockNotAvailable:
+            for place, rest in rests.items():
+                self.station.stock.rest(place, rest)
 
     def _settle_one_by_one(
         self, conn: psycopg.Connection[Any], batch: dict[Key, Settlement]

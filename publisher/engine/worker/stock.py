@@ -55,8 +55,11 @@ class Stock:
         self.ends[held.key] = settlement
         rest = settlement.rest
         if rest is not None:
-            place = (held.channel.id, held.channel.generation)
-            self.rests[place] = _longer(self.rests.get(place), rest)
+            self.rest((held.channel.id, held.channel.generation), rest)
+
+    def rest(self, place: tuple[int, int], rest: Rest) -> None:
+        """Let a channel (id, generation) rest after the next settle."""
+        self.rests[place] = _longer(self.rests.get(place), rest)
 
     def drop(self, job_id: JobId) -> None:
         """Hold this job no longer."""
