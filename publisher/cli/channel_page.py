@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from publisher import reasons
@@ -27,8 +27,10 @@ def state(at: Standing, now: datetime) -> str:
     return _("open")
 
 
-def lines(at: Standing, events: Sequence[ChannelEvent], now: datetime) -> Iterator[str]:
-    """The page, line by line."""
+def lines(
+    at: Standing, events: Sequence[ChannelEvent], now: datetime, *, rules: Iterable[str] = ()
+) -> Iterator[str]:
+    """The page, line by line; ``rules``: those of its times."""
     channel = at.channel
     yield visible(f"{channel.name}   {channel.platform} {channel.remote_id}   id {channel.id}")
     yield field(_("State"), visible(state(at, now)))
@@ -40,6 +42,7 @@ def lines(at: Standing, events: Sequence[ChannelEvent], now: datetime) -> Iterat
             waiting=at.waiting, doubts=at.may_be_live
         ),
     )
+    yield from rules
     yield field(_("Rehearse"), visible(rehearsal(at, now)))
     for event in events:
         yield visible(f"  {moments.short(event.at, now)}  {_told(event)}")
@@ -70,6 +73,9 @@ def _told(event: ChannelEvent) -> str:
         Event.PAUSED: _("paused by {who}"),
         Event.RESUMED: _("resumed by {who}"),
         Event.CREDENTIAL_DROPPED: _("access dropped by {who}: the deployment was moved"),
+        Event.RULES_CHANGED: _("rules of its times changed by {who}"),
+        Event.POSTING_TIMES_ADDED: _("posting times added by {who}"),
+        Event.POSTING_TIMES_REMOVED: _("posting times removed by {who}"),
         Event.REHEARSAL_ALLOWED: _("rehearsals allowed by {who}"),
         Event.REHEARSAL_FORBIDDEN: _("rehearsals forbidden by {who}"),
         Event.REHEARSED: _("rehearsal {run} begun by {who}"),

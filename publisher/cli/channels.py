@@ -13,9 +13,10 @@ import typer
 from publisher import bootstrap
 from publisher.cli import channel_page, moments, screen, session
 from publisher.cli.channel_rehearsal import allow_rehearsal, forbid_rehearsal
+from publisher.cli.channel_times import rule_lines, rules_as_json, set_rules, show_posting_times
 from publisher.cli.exits import Exit
 from publisher.cli.screen import Column
-from publisher.editorial import channel_events, channels
+from publisher.editorial import channel_events, channel_rules, channels
 from publisher.editorial.channels import Standing
 from publisher.engine.errors import PublisherError
 from publisher.words import _
@@ -135,11 +136,12 @@ def show(
         found = channels.find(conn, channel)
         at = next(one for one in channels.listing(conn) if one.channel.id == found.id)
         events = channel_events.of_channel(conn, found.id)
+        rules = channel_rules.of_channel(conn, found.id)
     if json:
         told = [channel_page.event_as_json(event) for event in events]
-        screen.emit([{**_as_json(at), "events": told}])
+        screen.emit([{**_as_json(at), "rules": rules_as_json(rules), "events": told}])
         return
-    screen.say(*channel_page.lines(at, events, datetime.now(UTC)))
+    screen.say(*channel_page.lines(at, events, datetime.now(UTC), rules=rule_lines(rules)))
     screen.say_next(f"publisher channels check {found.id}", "publisher jobs list")
 
 
@@ -198,6 +200,12 @@ def resume(channel: Name) -> None:
     screen.say_next("publisher jobs list")
 
 
+app.command(name="posting-times", help=_("List, add or remove a channel's weekly posting times."))(
+    show_posting_times
+)
+app.command(
+    name="set", help=_("Set how far apart a channel posts, and what becomes of late posts.")
+)(set_rules)
 app.command(
     name="allow-rehearsal",
     help=_("Let rehearsals publish on a real page: marked posts that are deleted again."),

@@ -59,7 +59,7 @@ def _unscheduled(conn: Connection, post_id: int) -> list[Destination]:
         .order_by(post_channels.c.channel_id)
     )
     return [
-        Destination(row.channel_id, row.publish_at, row.zone)
+        Destination(row.channel_id, row.publish_at, row.zone, row.useful_until)
         for row in rows
         if row.channel_id not in placed
     ]

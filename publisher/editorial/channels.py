@@ -22,7 +22,7 @@ from publisher.editorial.spelling import is_one_line, near, quoted
 from publisher.engine import ledger
 from publisher.engine.adapter import ChannelHealth
 from publisher.engine.errors import NotFound, PublisherError
-from publisher.engine.job import Channel, State
+from publisher.engine.job import Backlog, Channel, State
 from publisher.engine.registry import Registry
 from publisher.engine.schema import channels, gates, jobs
 
@@ -156,7 +156,10 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     except IntegrityError as error:
         raise _taken(conn, error, values) from error
     sealed = vault.seal(secret, channel_id=added.id)
-    conn.execute(insert(gates).values(channel_id=added.id, max_in_flight=can.in_flight))
+    # Pages keep their order and must not be flooded; a letter or webhook is late enough as it is.
+    backlog = Backlog.RELEASE if can.in_flight == 1 else Backlog.SEND
+    gate = {"channel_id": added.id, "max_in_flight": can.in_flight, "backlog": str(backlog)}
+    conn.execute(insert(gates).values(gate))
     row = conn.execute(
         update(channels)
         .where(channels.c.id == added.id)

@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import ReturningInsert
 
-from publisher.editorial import post_events, walls
+from publisher.editorial import channel_rules, post_events, walls
 from publisher.editorial.actor import Actor, Who
 from publisher.editorial.post_events import Event
 from publisher.editorial.rows import batches, unnest
@@ -50,11 +50,15 @@ _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a post goes and when: an instant, and the zone it is shown in."""
+    """Where a post goes and when: an instant, and the zone it is shown in.
+
+    ``useful_until``: when it is no longer sent; None: as its channel has it.
+    """
 
     channel_id: int
     publish_at: datetime
     zone: str
+    useful_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +160,10 @@ def schedule(
 ) -> list[Enqueued]:
     """Add one publish job for each channel of each version's post, the content frozen in it.
 
-    A job is due at its channel's ``publish_at`` and useful until ``useful_for`` later. Jobs that
-    are due at the same instant go out in the order of ``versions``. The adapters of ``registry``
-    mint the key by which their platform knows the job for ever.
+    A job is due at its channel's ``publish_at`` and useful until the post says, or for as long as
+    its channel says, or for ``useful_for``. Jobs that are due at the same instant go out in the
+    order of ``versions``. The adapters of ``registry`` mint the key by which their platform knows
+    the job for ever.
 
     Raises ``Conflict`` (``needs-approval``) for a version nobody approved, and what
     ``ledger.enqueue`` raises. Nothing was added then.
@@ -166,8 +171,9 @@ def schedule(
     _require_approval(conn, versions)
     places = _destinations(conn, [version.post_id for version in versions])
     minting = _adapters(conn, registry, places)
+    own = channel_rules.useful_for(conn, list(minting))
     new = [
-        _job(version, place, useful_for, minting[place.channel_id])
+        _job(version, place, own.get(place.channel_id, useful_for), minting[place.channel_id])
         for version in versions
         for place in places.get(version.post_id, ())
     ]
@@ -244,8 +250,9 @@ def _write_destinations(conn: Connection, new: Sequence[tuple[int, Destination]]
             channel_id=(Integer(), [place.channel_id for _, place in batch]),
             publish_at=(DateTime(timezone=True), [place.publish_at for _, place in batch]),
             zone=(Text(), [place.zone for _, place in batch]),
+            useful_until=(DateTime(timezone=True), [place.useful_until for _, place in batch]),
         )
-        columns = ["post_id", "channel_id", "publish_at", "zone"]
+        columns = ["post_id", "channel_id", "publish_at", "zone", "useful_until"]
         conn.execute(insert(post_channels).from_select(columns, select(*rows.c)))
 
 
@@ -258,7 +265,7 @@ def _job(version: Version, place: Destination, useful_for: timedelta, adapter: A
         channel_id=place.channel_id,
         content=version.content,
         run_at=place.publish_at,
-        useful_until=useful_until(place.publish_at, useful_for),
+        useful_until=place.useful_until or useful_until(place.publish_at, useful_for),
         post_id=version.post_id,
         version_id=version.id,
         version=version.number,
@@ -303,6 +310,6 @@ def _destinations(conn: Connection, post_ids: list[int]) -> dict[int, list[Desti
     )
     places: dict[int, list[Destination]] = {}
     for row in rows:
-        place = Destination(row.channel_id, row.publish_at, row.zone)
+        place = Destination(row.channel_id, row.publish_at, row.zone, row.useful_until)
         places.setdefault(row.post_id, []).append(place)
     return places

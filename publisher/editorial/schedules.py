@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from publisher.editorial import drafts, edits, post_events
+from publisher.editorial import channel_rules, drafts, edits, post_events
 from publisher.editorial.actor import Who
 from publisher.editorial.examination import examine, require_good
 from publisher.editorial.post_events import Event
@@ -258,6 +258,7 @@ def _jobs(
     drafts.require_channels(conn, version.post_id, sorted(due))
     problems = examine(conn, registry, version.document, [*due], due=due)
     require_good(problems, "Nothing was scheduled.")
+    own = channel_rules.useful_for(conn, [*due])
     return [
         edits.new_job(
             conn,
@@ -265,7 +266,8 @@ def _jobs(
             place.channel_id,
             place.publish_at,
             registry=registry,
-            useful_until=useful_until(place.publish_at, useful_for),
+            useful_until=place.useful_until
+            or useful_until(place.publish_at, own.get(place.channel_id, useful_for)),
             replaces=(replaces or {}).get(place.channel_id),
             repeats=repeats,
         )
@@ -292,6 +294,7 @@ def _add(  # noqa: PLR0913 - what is added, and what is told of it
                 "channel_id": place.channel_id,
                 "publish_at": place.publish_at,
                 "zone": place.zone,
+                "useful_until": place.useful_until,
             }
             for place in places
         ]
@@ -302,6 +305,7 @@ def _add(  # noqa: PLR0913 - what is added, and what is told of it
             set_={
                 "publish_at": statement.excluded.publish_at,
                 "zone": statement.excluded.zone,
+                "useful_until": statement.excluded.useful_until,
             },
         )
     )

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from typing import Final, Literal
 
+from publisher.editorial.clock import city
 from publisher.editorial.spelling import near, quoted
 from publisher.engine.errors import PublisherError
 
@@ -39,10 +40,20 @@ class TimeRefused(PublisherError):
     """A time that names no instant, or none a post can go out at.
 
     ``field`` is where the fault lies, ``fix`` the sentence that says what to do; ``str()`` is both.
+    ``choices``: the instants in UTC it could be, where it names none or two, as ``fix`` has them.
     """
 
-    def __init__(self, what: str, fix: str, *, code: str, field: Field = "publish_at") -> None:
+    def __init__(
+        self,
+        what: str,
+        fix: str,
+        *,
+        code: str,
+        field: Field = "publish_at",
+        choices: tuple[datetime, ...] = (),
+    ) -> None:
         super().__init__(f"{what} {fix}".rstrip())
+        self.choices = choices
         self.code = code
         self.what = what
         self.fix = fix
@@ -97,13 +108,6 @@ def read(written: str, zone: str, *, now: datetime, useful_for: timedelta) -> Mo
 def zones() -> frozenset[str]:
     """Every IANA zone this machine knows, from its own files or the package ``tzdata``."""
     return frozenset(zoneinfo.available_timezones() - {"Factory", "localtime"})
-
-
-def city(zone: str) -> str:
-    """A zone as people say it: ``Asia/Ho_Chi_Minh`` is Ho Chi Minh."""
-    if zone.startswith("Etc/"):
-        return zone
-    return zone.rpartition("/")[2].replace("_", " ")
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
@@ -190,7 +194,8 @@ def _not_real(wall: datetime, first: datetime, second: datetime) -> TimeRefused:
         f"clocks jump from {clock(before)} to {clock(after)}."
     )
     fix = f"Choose {choice.format(later)} or {choice.format(earlier)}."
-    return TimeRefused(what, fix, code="time-not-real")
+    choices = (later.astimezone(UTC), earlier.astimezone(UTC))
+    return TimeRefused(what, fix, code="time-not-real", choices=choices)
 
 
 def _twice(wall: datetime, first: datetime, second: datetime) -> TimeRefused:
@@ -204,7 +209,8 @@ def _twice(wall: datetime, first: datetime, second: datetime) -> TimeRefused:
         f"clocks go back from {clock(before)} to {clock(after)}."
     )
     fix = f"Choose {_with_offset(first)} (the first) or {_with_offset(second)} (the second)."
-    return TimeRefused(what, fix, code="time-twice")
+    choices = (first.astimezone(UTC), second.astimezone(UTC))
+    return TimeRefused(what, fix, code="time-twice", choices=choices)
 
 
 def _jump(low: datetime, high: datetime, place: zoneinfo.ZoneInfo) -> datetime:

@@ -15,7 +15,7 @@ DUE = datetime(2026, 12, 6, 19, tzinfo=UTC)
 
 def test_absolute_with_the_city_then_relative() -> None:
     said = moments.long(DUE, ZoneInfo("Asia/Ho_Chi_Minh"), NOW)
-    assert said == "Mon 7 Dec 2026 02:00 Ho Chi Minh (Sun 19:00 UTC) · in 2 h"
+    assert said == "Mon 7 Dec 2026 02:00 Ho Chi Minh City (Sun 19:00 UTC) · in 2 h"
     assert moments.long(DUE, UTC, NOW) == "Sun 6 Dec 2026 19:00 UTC · in 2 h"
     assert moments.short(DUE, NOW) == "6 Dec 19:00 UTC · in 2 h"
     assert moments.short(DUE.replace(year=2027), NOW).startswith("6 Dec 2027 19:00 UTC")

@@ -139,7 +139,7 @@ def test_wording_of_zones() -> None:
 def test_offset_and_zone_must_agree() -> None:
     error = refused("2026-12-07 09:00+02:00", "Asia/Ho_Chi_Minh")
     assert (error.code, error.field) == ("zone-contradicts", "zone")
-    assert error.what.endswith("at that instant it is 14:00 in Ho Chi Minh.")
+    assert error.what.endswith("at that instant it is 14:00 in Ho Chi Minh City.")
     assert error.fix == "Write 2026-12-07 14:00+07:00, or leave zone or the offset out."
     assert refused("2026-12-07 09:00Z", "Asia/Tehran").code == "zone-contradicts"
 
@@ -246,6 +246,7 @@ def test_offset_with_its_own_zone_never_contradicts(at: datetime, zone: str) -> 
     assert read(local.isoformat(sep=" "), zone).at == at
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_whatever_is_written_is_read_or_refused(written: str, zone: str) -> None:
     if written.strip().casefold() == "now" and not zone.strip():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-from publisher.editorial import times
+from publisher.editorial import clock
 from publisher.words import _
 
 
@@ -17,10 +17,10 @@ def day(at: datetime, of: tzinfo, beside: datetime) -> str:
 
 
 def moment(at: datetime, of: tzinfo) -> str:
-    """``Tue 8 Dec 2026, 08:00 Ho Chi Minh``."""
+    """``Tue 8 Dec 2026, 08:00 Ho Chi Minh City``."""
     local = _local(at, of)
     weekdays = [_("Mon"), _("Tue"), _("Wed"), _("Thu"), _("Fri"), _("Sat"), _("Sun")]
-    city = times.city(of.key) if isinstance(of, ZoneInfo) else local.tzname() or "UTC"
+    city = clock.city(of) if isinstance(of, ZoneInfo) else local.tzname() or "UTC"
     date = f"{weekdays[local.weekday()]} {local.day} {_month(local)} {local.year}"
     return f"{date}, {local:%H:%M} {city}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -63,12 +63,15 @@ class Desk:
         *,
         now: datetime,
         useful_for: timedelta,
+        useful_on: Mapping[int, timedelta] | None = None,
     ) -> None:
+        """``useful_on``: by channel id, where a channel has its own instead of ``useful_for``."""
         self._directory = directory
         self._registry = registry
         self._attachments = attachments
         self._now = now
         self._useful_for = useful_for
+        self._useful_on = useful_on or {}
 
     def judge(self, row: Row) -> Candidate | Bad:
         """Check everything about a row that can be read."""
@@ -78,7 +81,7 @@ class Desk:
         broken = {fault.column for fault in faults}
         faults.extend(fault for fault in _ref_faults(row.ref) if "ref" not in broken)
         channel = self._channel(row["channel"], faults, broken)
-        moment = self._moment(row, faults, broken)
+        moment = self._moment(row, channel, faults, broken)
         attached = Attached() if broken & {"media", "alt"} else self._attached(row, faults)
         post = Post(row["text"], row["link"] or None, attached.media)
         notes: list[Fault] = []
@@ -109,12 +112,17 @@ class Desk:
             faults.append(Fault("channel", f"{what}.", fix, "channel-unknown"))
             return None
 
-    def _moment(self, row: Row, faults: list[Fault], broken: set[str]) -> Moment | None:
+    def _moment(
+        self, row: Row, channel: Channel | None, faults: list[Fault], broken: set[str]
+    ) -> Moment | None:
         if broken & {"publish_at", "zone"}:
             return None
         written, zone = row["publish_at"], row["zone"]
+        useful_for = self._useful_for
+        if channel is not None:
+            useful_for = self._useful_on.get(channel.id, useful_for)
         try:
-            return times.read(written, zone, now=self._now, useful_for=self._useful_for)
+            return times.read(written, zone, now=self._now, useful_for=useful_for)
         except TimeRefused as refused:
             faults.append(_time_fault(refused))
             if refused.code == "zone-unknown":

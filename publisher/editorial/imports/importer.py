@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import Connection, Engine
 
 from publisher.config import Settings
-from publisher.editorial import listing, media, posts
+from publisher.editorial import channel_rules, listing, media, posts
 from publisher.editorial.channels import Directory
 from publisher.editorial.imports import file, lines, table
 from publisher.editorial.imports.attachments import Attachments
@@ -63,8 +63,16 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
     with engine.connect() as conn:
         directory = Directory.read(conn)
         now = now or queries.clock(conn)
+        own = channel_rules.useful_for(conn, [channel.id for channel in directory.channels])
     useful_for = timedelta(seconds=settings.useful_for_seconds)
-    desk = Desk(directory, registry, Attachments(source.folder), now=now, useful_for=useful_for)
+    desk = Desk(
+        directory,
+        registry,
+        Attachments(source.folder),
+        now=now,
+        useful_for=useful_for,
+        useful_on=own,
+    )
     pile = Pile()
     for row in rows:
         pile.add(desk.judge(row))

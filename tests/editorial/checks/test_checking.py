@@ -108,7 +108,7 @@ class TestChannel:
     @pytest.mark.parametrize(
         ("zone", "when"),
         [
-            (HCMC, "Mon 7 Dec 2026, 09:00 Ho Chi Minh"),
+            (HCMC, "Mon 7 Dec 2026, 09:00 Ho Chi Minh City"),
             (UTC, "Mon 7 Dec 2026, 02:00 UTC"),
             (ZoneInfo("America/New_York"), "Sun 6 Dec 2026, 21:00 New York"),
             (timezone(timedelta(hours=3, minutes=30)), "Mon 7 Dec 2026, 05:30 UTC+03:30"),
