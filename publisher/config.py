@@ -10,6 +10,7 @@ from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr, model_validator
@@ -75,6 +76,12 @@ class Settings(BaseSettings):
 
     mail_ca_file: FilePath | None = None
     """Certificates, in PEM, that mail relays may show beside those of the public authorities."""
+
+    # Signing in by another party; all three or none.
+    oidc_issuer: str | None = None
+    """An OpenID provider, as its own document names it: ``https://id.example.org``."""
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
 
     # The worker.
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
@@ -165,6 +172,20 @@ class Settings(BaseSettings):
         return self.vault_key_file or self.home / "vault.key"
 
     @model_validator(mode="after")
+    def _oidc_is_whole(self) -> Self:
+        given = (self.oidc_issuer, self.oidc_client_id, self.oidc_client_secret)
+        if any(given) and not all(given):
+            message = (
+                "PUBLISHER_OIDC_ISSUER, PUBLISHER_OIDC_CLIENT_ID and PUBLISHER_OIDC_CLIENT_SECRET"
+                " go together. Set all three, or none."
+            )
+            raise ValueError(message)
+        if self.oidc_issuer and not _is_read_by_nobody(self.oidc_issuer):
+            message = "PUBLISHER_OIDC_ISSUER needs an address that begins with https://"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
     def _relations_hold(self) -> Self:
         _require(
             self.lease_distrust_seconds < self.lease_seconds < self.rescue_after_seconds,
@@ -194,6 +215,14 @@ class Settings(BaseSettings):
             f"{self.poll_seconds:g} and {self.lease_distrust_seconds:g}",
         )
         return self
+
+
+def _is_read_by_nobody(url: str) -> bool:
+    parts = urlsplit(url)
+    here = ("127.0.0.1", "::1", "localhost")
+    return bool(parts.hostname) and (
+        parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in here)
+    )
 
 
 def _require(holds: bool, relation: str, values: str) -> None:

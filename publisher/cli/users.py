@@ -248,7 +248,7 @@ def _address(made: Link) -> str:
 def _state(user: User) -> str:
     if user.disabled_at is not None:
         return _("disabled")
-    if not user.has_password:
+    if not user.has_password and not user.has_identity:
         return _("invited")
     return _("active, second factor on") if user.has_totp else _("active")
 
@@ -260,6 +260,7 @@ def _as_json(user: User) -> dict[str, object]:
         "name": user.name,
         "roles": dict(user.roles),
         "has_password": user.has_password,
+        "has_identity": user.has_identity,
         "has_second_factor": user.has_totp,
         "disabled_at": moments.iso(user.disabled_at),
         "created_at": moments.iso(user.created_at),

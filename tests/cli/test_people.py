@@ -1,4 +1,4 @@
-"""Workspaces, people and tokens as the operator has them: what is printed, and what it ends with."""
+"""Workspaces, people and tokens as the operator has them: what is said, what is done."""
 
 from __future__ import annotations
 

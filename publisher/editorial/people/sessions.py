@@ -31,7 +31,7 @@ _KIND: Final = "pbs"
 _COARSE: Final = timedelta(minutes=1)
 _KEPT: Final = timedelta(days=30)
 _SWEPT: Final = 50
-_LONGEST_AGENT: Final = 300
+_LONGEST: Final = 300
 
 
 class Method(StrEnum):
@@ -122,8 +122,8 @@ def begin(
             awaits_code=awaits_code,
             expires_at=now + (CODE_WITHIN if awaits_code else LASTS),
             reauthenticated_at=now if is_fresh and not awaits_code else None,
-            address=address,
-            agent=None if agent is None else agent[:_LONGEST_AGENT].replace("\x00", ""),
+            address=_storable(address),
+            agent=_storable(agent),
         )
     )
     _sweep(conn)
@@ -243,6 +243,13 @@ def _living() -> Select[Any]:
 def _first(conn: Connection, *which: ColumnElement[bool]) -> Session | None:
     row = conn.execute(_living().where(*which)).first()
     return None if row is None else _session(row)
+
+
+def _storable(given: str | None) -> str | None:
+    """What a browser said of itself, short, and without what the database cannot hold."""
+    if given is None:
+        return None
+    return given[:_LONGEST].replace("\x00", "").encode(errors="replace").decode()
 
 
 def _sweep(conn: Connection) -> None:

@@ -267,7 +267,7 @@ def _whole(
         user_id=found.id,
         session=begun.session.id,
         method=method.value,
-        address=address,
+        address=begun.session.address,
     )
     _log.info("people.signed_in", user_id=found.id, method=method.value)
     return begun

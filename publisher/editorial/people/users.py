@@ -18,7 +18,7 @@ from publisher.editorial.people import journal, links, sessions, spelled, totp
 from publisher.editorial.people.journal import Event
 from publisher.editorial.people.links import Link
 from publisher.editorial.people.roles import Role
-from publisher.editorial.people.schema import memberships, users, workspaces
+from publisher.editorial.people.schema import identities, memberships, users, workspaces
 from publisher.editorial.people.schema import sessions as sessions_table
 from publisher.editorial.people.sessions import End
 from publisher.editorial.people.workspaces import Workspace
@@ -37,6 +37,8 @@ class User:
     roles: Mapping[str, Role]
     """By the workspace's slug."""
     has_password: bool
+    has_identity: bool
+    """Another party vouches for them when they sign in."""
     has_totp: bool
     disabled_at: datetime | None
     created_at: datetime
@@ -90,8 +92,8 @@ def add(
         raise Conflict(message.format(email=address, slug=workspace.slug), code="user-exists")
     user = get(conn, user_id)
     _tell_role(conn, user, workspace, role, who)
-    needs_link = not user.has_password and user.disabled_at is None
-    return Added(user, links.make(conn, user_id, who=who) if needs_link else None)
+    is_new = not user.has_password and not user.has_identity and user.disabled_at is None
+    return Added(user, links.make(conn, user_id, who=who) if is_new else None)
 
 
 def listing(conn: Connection, *, workspace_id: int | None = None) -> tuple[User, ...]:
@@ -326,6 +328,7 @@ def _users() -> Select[Any]:
         .where(sessions_table.c.user_id == users.c.id)
         .scalar_subquery()
     )
+    identity = select(identities.c.user_id).where(identities.c.user_id == users.c.id).exists()
     return select(
         users.c.id,
         users.c.email,
@@ -334,6 +337,7 @@ def _users() -> Select[Any]:
         users.c.created_at,
         users.c.password_hash.is_not(None).label("has_password"),
         users.c.totp_confirmed_at.is_not(None).label("has_totp"),
+        identity.label("has_identity"),
         roles.label("roles"),
         seen.label("seen_at"),
     )
@@ -346,6 +350,7 @@ def _user(row: Row[Any]) -> User:
         name=row.name,
         roles={slug: Role(role) for slug, role in sorted((row.roles or {}).items())},
         has_password=row.has_password,
+        has_identity=row.has_identity,
         has_totp=row.has_totp,
         disabled_at=row.disabled_at,
         created_at=row.created_at,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from publisher.db import walls
+from publisher.db.connect import Database
 from publisher.editorial.people import journal, person, users, workspaces
 from publisher.editorial.people.roles import Role
 from publisher.editorial.people.spelled import Unusable
@@ -242,3 +244,32 @@ def test_inside_one_workspace_an_admin_sees_its_people_alone(town: Town) -> None
             workspaces.find(conn, "main")
         users.give_role(conn, town.user(BOB), desk, Role.APPROVER, who="Ann")
     assert town.user(BOB).roles == {"news-desk": Role.APPROVER}
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["users", "memberships", "user_links", "recovery_codes", "sessions", "api_tokens",
+     "identities", "oidc_departures", "login_failures", "people_events"],
+)  # fmt: skip
+def test_workers_know_nobody(town: Town, database: Database, table: str) -> None:
+    with database.engine.begin() as conn, pytest.raises(DBAPIError, match="permission denied"):
+        conn.execute(text(f"SELECT 1 FROM {table}"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM people_events",
+        "UPDATE people_events SET who = 'nobody'",
+        "DELETE FROM users",
+        "DELETE FROM api_tokens",
+        "UPDATE api_tokens SET scopes = '{users.manage}'",
+        "UPDATE sessions SET user_id = 1",
+        "UPDATE sessions SET expires_at = 'infinity'",
+        "UPDATE user_links SET expires_at = 'infinity'",
+        "UPDATE workspaces SET slug = 'x'",
+    ],
+)
+def test_pages_cannot_rewrite_what_was(town: Town, statement: str) -> None:
+    with town.engine.begin() as conn, pytest.raises(DBAPIError, match="permission denied"):
+        conn.execute(text(statement))
