@@ -18,14 +18,15 @@ _HEAD_BYTES: Final = 1_024
 """Where a reader of PDF looks for its mark, and a browser for what it should show."""
 _TAIL_BYTES: Final = 65_536 + 22
 """The longest comment of a ZIP archive and the record before it."""
-_PASSENGERS: Final = (
+_ANYWHERE: Final = (
     (b"%pdf-", N_("a PDF document")),
     (b"<!doctype html", N_("a web page")),
     (b"<html", N_("a web page")),
     (b"<script", N_("a script")),
     (b"<?php", N_("a script")),
-    (b"<svg", N_("an SVG document")),
 )
+# Four letters turn up by chance in 64 KB of compressed bytes, once in eight thousand files.
+_AT_THE_HEAD: Final = (*_ANYWHERE, (b"<svg", N_("an SVG document")))
 _END_OF_ARCHIVE: Final = b"PK\x05\x06"
 _ENTRY: Final = b"PK\x01\x02"
 _END_BYTES: Final = 22
@@ -38,7 +39,7 @@ def refuse(file: BinaryIO, field: str) -> None:
     head = file.read(_HEAD_BYTES).lower()
     file.seek(max(0, size - _TAIL_BYTES))
     start, tail = file.tell(), file.read(_TAIL_BYTES)
-    found = _document(head) or _document(tail.lower())
+    found = _document(head, _AT_THE_HEAD) or _document(tail.lower(), _ANYWHERE)
     if found is None and _is_archive(file, start, tail):
         found = N_("a ZIP archive")
     if found is not None:
@@ -47,8 +48,8 @@ def refuse(file: BinaryIO, field: str) -> None:
         raise MediaRefused(what, fix, code="media-polyglot", field=field)
 
 
-def _document(part: bytes) -> str | None:
-    return next((name for mark, name in _PASSENGERS if mark in part), None)
+def _document(part: bytes, marks: tuple[tuple[bytes, str], ...]) -> str | None:
+    return next((name for mark, name in marks if mark in part), None)
 
 
 def _is_archive(file: BinaryIO, start: int, tail: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageDraw
 
 from publisher.editorial.media import (
@@ -250,6 +253,13 @@ def text_bomb() -> bytes:
 
 JPEG, PNG, WEBP = (encoded(noise(), kind) for kind in ("JPEG", "PNG", "WEBP"))
 
+TELLING = [
+    encoded(noise(), "JPEG", exif=told(), comment=CANARY),
+    encoded(noise(), "PNG", exif=told()),
+    encoded(noise(), "WEBP", exif=told(), xmp=CANARY),
+    animation(comment=CANARY),
+]
+
 HOSTILE: dict[str, tuple[bytes, str, str]] = {
     "nothing": (b"", "media-empty", "empty"),
     "text": (b"hello", "media-type-unknown", "neither a picture nor a video"),
@@ -285,6 +295,7 @@ HOSTILE: dict[str, tuple[bytes, str, str]] = {
     "JPEG and ZIP with a remark": (JPEG + archive(b"x" * 9_000), "media-polyglot", "a ZIP archive"),
     "PNG and an empty ZIP": (PNG + b"PK\x05\x06" + bytes(18), "media-polyglot", "a ZIP archive"),
     "JPEG and PDF": (encoded(noise(), "JPEG", comment=b"%PDF-1.4"), "media-polyglot", "a PDF"),
+    "JPEG and SVG": (encoded(noise(), "JPEG", comment=b"<svg x=y>"), "media-polyglot", "an SVG"),
     "JPEG and PHP": (JPEG + b"<?php system($_GET['c']); ?>", "media-polyglot", "a script"),
     "GIF and script": (animation(comment=b"</x><ScRiPt>alert()</script>"), "media-polyglot", "a s"),
     "video and page": (WHOLE_VIDEO + video((b"free", b"<html>"))[16:], "media-polyglot", "a web"),
@@ -456,6 +467,25 @@ def test_memory_that_does_not_suffice_is_said(
         with pytest.raises(MediaRefused) as caught:
             pictures.encode_anew(came, made, field="file")
     assert caught.value.code == "media-too-demanding"
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_whatever_comes_is_encoded_anew_or_refused(data: st.DataObject) -> None:
+    came = bytearray(data.draw(st.sampled_from(TELLING)))
+    for _ in range(data.draw(st.integers(0, 4))):
+        came[data.draw(st.integers(0, len(came) - 1))] = data.draw(st.integers(0, 255))
+    came = came[: data.draw(st.integers(len(came) // 2, len(came)))]
+    made = io.BytesIO()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            told = recoder.recode(io.BytesIO(came), made)
+    except Exception:  # noqa: BLE001 - whatever it is, the program says that it is refused
+        return
+    picture = opened(made.getvalue())
+    assert picture.size == (told["width"], told["height"])
+    assert CANARY not in made.getvalue()
+    assert b"Exif" not in made.getvalue()
 
 
 def test_the_largest_cap_is_told() -> None:
