@@ -69,18 +69,20 @@ CREATE INDEX post_channels_planned ON post_channels (channel_id, publish_at);
 """
 
 GRANTS = """
-GRANT SELECT ON posting_times, taken_times TO publisher_app;
+GRANT SELECT ON posting_times, taken_times TO publisher_engine, publisher_app;
 GRANT INSERT (channel_id, weekday, at, added_by), DELETE ON posting_times TO publisher_app;
 GRANT INSERT (channel_id, during, taken_by, lapses_at), DELETE ON taken_times TO publisher_app;
 GRANT UPDATE (useful_until) ON post_channels TO publisher_app;
 """
 
-# As 0006 has them: whoever may see a channel. Workers need neither table.
+# As 0006 has them: whoever may see a channel.
 WALLS = """
 ALTER TABLE posting_times ENABLE ROW LEVEL SECURITY;
+CREATE POLICY engine ON posting_times TO publisher_engine USING (true) WITH CHECK (true);
 CREATE POLICY app ON posting_times TO publisher_app
     USING ((SELECT everywhere()) OR channel_id IN (SELECT c.id FROM channels c));
 ALTER TABLE taken_times ENABLE ROW LEVEL SECURITY;
+CREATE POLICY engine ON taken_times TO publisher_engine USING (true) WITH CHECK (true);
 CREATE POLICY app ON taken_times TO publisher_app
     USING ((SELECT everywhere()) OR channel_id IN (SELECT c.id FROM channels c));
 """

@@ -48,6 +48,10 @@ INSERT INTO channels (id, platform, name, remote_id, workspace_id) OVERRIDING SY
     SELECT id, 'noop', 'A page', slug, id FROM workspaces;
 INSERT INTO gates (channel_id) SELECT id FROM channels;
 INSERT INTO channel_events (channel_id, who, event) SELECT id, 'test', 'told' FROM channels;
+INSERT INTO posting_times (channel_id, weekday, at, added_by)
+    SELECT id, 1, '09:00', 'test' FROM channels;
+INSERT INTO taken_times (channel_id, during, taken_by, lapses_at)
+    SELECT id, '[2026-12-07,2026-12-08)', 'test', now() FROM channels;
 INSERT INTO posts (id, created_by, workspace_id) OVERRIDING SYSTEM VALUE
     SELECT id, 'test', id FROM workspaces;
 INSERT INTO media (sha256, type, size)
@@ -93,7 +97,10 @@ WHOSE = {
     ),
     "media": "size",
     "media_chunks": "number",
-    **dict.fromkeys(("gates", "channel_events", "remote_posts", "jobs"), "channel_id"),
+    **dict.fromkeys(
+        ("gates", "channel_events", "posting_times", "taken_times", "remote_posts", "jobs"),
+        "channel_id",
+    ),
     **dict.fromkeys(("post_versions", "post_channels"), "post_id"),
     "approvals": "version_id",
     **dict.fromkeys(

@@ -26,6 +26,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/engine/transitions.py", ("tests/engine/test_transition_rows.py",)),
     ("publisher/engine/ledger/claim.py", (f"{_LEDGER}/test_claim.py", f"{_LEDGER}/test_turns.py",
                                            f"{_LEDGER}/test_runs.py")),
+    ("publisher/engine/ledger/backlog.py", (f"{_LEDGER}/test_backlog.py",)),
     ("publisher/engine/ledger/begin.py", (f"{_LEDGER}/test_begin.py",)),
     ("publisher/engine/ledger/settle.py", (f"{_LEDGER}/test_settle.py",
                                            f"{_LEDGER}/test_rests.py",
