@@ -124,6 +124,8 @@ def _scheduled(row: JobRow, tries: int) -> Standing:
             _("it is looked for on its page, and sent only when it is not there"),
             verbs=("quarantine status",),
         )
+    if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
+        return _awaits_approval(row)
     if row.hold_reason is not None:
         return Standing(
             "‖",
@@ -155,6 +157,23 @@ def _scheduled(row: JobRow, tries: int) -> Standing:
         _("will be sent"),
         _next_at(row),
         ("wait", "reschedule --at TIME", "hold", "cancel"),
+    )
+
+
+def _awaits_approval(row: JobRow) -> Standing:
+    """Held for its post's sake: nobody but an approver lets it go."""
+    why = _("Its post was changed after it was approved.")
+    if row.hold_reason == Hold.APPROVAL:
+        why = _("The approval of its version was withdrawn.")
+    return Standing(
+        "‖",
+        _("On hold: {reason}").format(reason=row.hold_reason),
+        _not_yet(row),
+        why,
+        _("nothing is sent until its post is approved; it is missed if its time passes"),
+        row.useful_until,
+        ("cancel",),
+        needs_a_person=True,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from publisher import reasons
-from publisher.engine.job import JobId, State
+from publisher.engine.job import Hold, JobId, State
 from publisher.engine.outcome import Reason
 from publisher.engine.queries import JobRow
 from publisher.standing import OnPage, stand
@@ -27,6 +27,15 @@ def row(state: State, **changes: Any) -> JobRow:  # noqa: ANN401
         "channel_not_before": None, "now": NOW,
     }  # fmt: skip
     return JobRow(**values | changes)
+
+
+@pytest.mark.parametrize("hold", [Hold.APPROVAL, Hold.EDITED])
+def test_what_waits_for_an_approval_is_not_released_by_hand(hold: Hold) -> None:
+    until = NOW + timedelta(hours=1)
+    at = stand(row(State.SCHEDULED, hold_reason=str(hold), useful_until=until), tries=5)
+    assert (at.label, at.on_page, at.next_at) == (f"On hold: {hold}", OnPage.NO, until)
+    assert "release" not in at.verbs
+    assert "until its post is approved" in at.by_itself
 
 
 @pytest.mark.parametrize("state", State)

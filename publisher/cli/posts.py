@@ -1,17 +1,23 @@
-"""``publisher posts``: import approved posts from a file, list them, approve drafts."""
+"""``publisher posts``: import posts from a file and list them; each other act has its module."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from publisher import bootstrap
-from publisher.cli import moments, screen, session
+from publisher.cli import (
+    moments,
+    post_reviewing,
+    post_scheduling,
+    post_writing,
+    screen,
+    session,
+)
 from publisher.cli.screen import Column
-from publisher.editorial import approval, listing
+from publisher.editorial import listing
 from publisher.editorial.imports.importer import import_posts
 from publisher.editorial.imports.report import Report, RowReport
 from publisher.editorial.listing import Listed, Placed
@@ -19,7 +25,34 @@ from publisher.engine import queries
 from publisher.engine.job import public_id
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("Import approved posts, list and approve them."))
+app = typer.Typer(
+    no_args_is_help=True, help=_("Write, import, approve and schedule posts, and list them.")
+)
+app.command(help=_("Write a post; its first version."))(post_writing.new)
+app.command(help=_("Write the next version of a post."))(post_writing.edit)
+app.command(help=_("Show one post: where it stands, where it goes, who did what."))(
+    post_writing.show
+)
+app.command(help=_("Ask for the newest version to be approved."))(post_reviewing.submit)
+app.command(help=_("Approve the newest version of posts; those of a file are scheduled."))(
+    post_reviewing.approve
+)
+app.command(name="request-changes", help=_("Give a version back to its author, and say why."))(
+    post_reviewing.request_changes
+)
+app.command(help=_("Take an approval back; what waits by it is held."))(post_reviewing.withdraw)
+app.command(help=_("Say something about a post; kept in its journal."))(post_reviewing.comment)
+app.command(help=_("Schedule an approved post, one job for each channel."))(
+    post_scheduling.schedule
+)
+app.command(help=_("Change what one channel refused, and schedule it there again."))(
+    post_scheduling.fix
+)
+app.command(help=_("Publish once more, on purpose, where it is live."))(post_scheduling.again)
+app.command(help=_("Put posts into the trash that have nothing under way."), name="trash")(
+    post_writing.put_away
+)
+app.command(help=_("Take posts out of the trash."))(post_writing.restore)
 
 Json = Annotated[bool, typer.Option("--json", help=_("One JSON object per line."))]
 
@@ -100,31 +133,6 @@ def list_posts(
         screen.say_next(f"publisher posts approve {draft.ref}")
     else:
         screen.say_next("publisher jobs list")
-
-
-@app.command(help=_("Approve the newest version of drafts and schedule them."))
-def approve(
-    ref: Annotated[
-        list[str], typer.Argument(metavar="REF…", help=_("The posts' refs."), show_default=False)
-    ],
-) -> None:
-    """Approves all or none. Exit 2 for a ref that is none."""
-    settings = session.settings()
-    with session.transaction() as conn:
-        _approved, enqueued = approval.approve(
-            conn,
-            ref,
-            who=session.who(),
-            useful_for=timedelta(seconds=settings.useful_for_seconds),
-            registry=bootstrap.describing_registry(settings),
-        )
-    added = sum(job.added for job in enqueued)
-    screen.say(
-        many("Approved {n} post", "Approved {n} posts", len(ref))
-        + " · "
-        + many("{n} job scheduled", "{n} jobs scheduled", added)
-    )
-    screen.say_next("publisher jobs list")
 
 
 def _tell(report: Report, file: Path, *, draft: bool) -> None:

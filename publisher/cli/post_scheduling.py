@@ -1,0 +1,150 @@
+"""``publisher posts schedule|again|fix``: when and where a post goes out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from publisher import bootstrap
+from publisher.cli import screen, session
+from publisher.cli.post_writing import Json, Name, changed_for, exit_where_left, show_done
+from publisher.editorial import channels, drafts, reviews, schedules, times, versions
+from publisher.editorial.post_lock import find_post
+from publisher.editorial.posts import Destination
+from publisher.engine import queries
+from publisher.engine.errors import Conflict
+from publisher.engine.job import public_id
+from publisher.words import _
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from publisher.editorial.schedules import Scheduled
+
+At = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help=_("Local time with --zone, one with an offset, or now."),
+        show_default=False,
+    ),
+]
+Zone = Annotated[
+    str, typer.Option(help=_("Zone of the time, such as Asia/Ho_Chi_Minh."), show_default=False)
+]
+UsefulFor = Annotated[
+    float | None,
+    typer.Option(min=1, help=_("Seconds after its time it is still sent."), show_default=False),
+]
+OnChannel = Annotated[str, typer.Option(help=_("Name or id."), show_default=False)]
+
+
+def schedule(
+    post: Name,
+    *,
+    at: At,
+    zone: Zone = "",
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=_("Only there; may be repeated. Without it: wherever it is meant to go.")
+        ),
+    ] = None,
+    useful_for: UsefulFor = None,
+    version: Annotated[
+        int | None, typer.Option(help=_("An approved version; without it: the newest."))
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Exit 4 where it is not approved, is live or under way there, or may be."""
+    with session.transaction() as conn:
+        post_id = find_post(conn, post)
+        ids = [channels.find(conn, name).id for name in channel or ()]
+        places = [
+            _place(conn, channel_id, at, zone, useful_for)
+            for channel_id in ids or drafts.targets_of(conn, post_id)
+        ]
+        done = schedules.schedule(
+            conn, post_id, places, who=session.who(), useful_for=_span(useful_for),
+            registry=bootstrap.describing_registry(session.settings()), number=version,
+        )  # fmt: skip
+        _show(conn, post_id, done, json=json)
+
+
+def again(
+    post: Name,
+    *,
+    channel: OnChannel,
+    at: At,
+    zone: Zone = "",
+    useful_for: UsefulFor = None,
+    json: Json = False,
+) -> None:
+    """Exit 4 where it is not live there, or nobody knows."""
+    with session.transaction() as conn:
+        post_id = find_post(conn, post)
+        place = _place(conn, channels.find(conn, channel).id, at, zone, useful_for)
+        done = schedules.again(
+            conn, post_id, place, who=session.who(), useful_for=_span(useful_for),
+            registry=bootstrap.describing_registry(session.settings()),
+        )  # fmt: skip
+        _show(conn, post_id, done, json=json)
+
+
+def fix(
+    post: Name,
+    *,
+    channel: OnChannel,
+    text: Annotated[str, typer.Option(help=_("What it says there from now on."))],
+    at: At,
+    zone: Zone = "",
+    useful_for: UsefulFor = None,
+    json: Json = False,
+) -> None:
+    """Save a form of its own for that channel, approve it, and schedule it there, all or nothing.
+
+    Exit 4 where it may be live there, or where another person has to approve.
+    """
+    who, registry = session.who(), bootstrap.describing_registry(session.settings())
+    with session.transaction() as conn:
+        post_id = find_post(conn, post)
+        at_channel = channels.find(conn, channel).id
+        schedules.require_fixable(conn, post_id, at_channel)
+        before = drafts.read(conn, post_id)
+        document = changed_for(before.document, at_channel, text=text)
+        saved = versions.save(
+            conn, post_id, document, revision=before.revision, who=who, registry=registry
+        )
+        if not saved.is_new:
+            message = _("That is what was refused. Nothing was changed. Change the text.")
+            raise Conflict(message, code="nothing-changed")
+        approved = reviews.approve(conn, post_id, who=who, registry=registry)
+        place = _place(conn, at_channel, at, zone, useful_for)
+        done = schedules.schedule(
+            conn, post_id, [place], who=who, registry=registry, useful_for=_span(useful_for)
+        )
+        _show(conn, post_id, done, json=json)
+    exit_where_left(approved.refusals)
+
+
+def _place(
+    conn: Connection, channel_id: int, at: str, zone: str, useful_for: float | None
+) -> Destination:
+    moment = times.read(at, zone, now=queries.clock(conn), useful_for=_span(useful_for))
+    return Destination(channel_id, moment.at, moment.zone)
+
+
+def _span(useful_for: float | None) -> timedelta:
+    seconds = session.settings().useful_for_seconds if useful_for is None else useful_for
+    return timedelta(seconds=seconds)
+
+
+def _show(conn: Connection, post_id: int, done: Scheduled, *, json: bool) -> None:
+    digits = queries.id_digits(conn)
+    ids = ", ".join(public_id(job.job_id)[:digits] for job in done.jobs)
+    said = _("Version {n} is scheduled: {ids}.").format(n=done.version.number, ids=ids)
+    show_done(conn, post_id, said, json=json)
+    if not json:
+        screen.say_next(f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}")
