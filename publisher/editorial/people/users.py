@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
@@ -92,16 +92,15 @@ def add(
         raise Conflict(message.format(email=address, slug=workspace.slug), code="user-exists")
     user = get(conn, user_id)
     _tell_role(conn, user, workspace, role, who)
+    # A link that another workspace handed out must not open this one as well.
+    links.withdraw(conn, user_id)
     is_new = not user.has_password and not user.has_identity and user.disabled_at is None
     return Added(user, links.make(conn, user_id, who=who) if is_new else None)
 
 
 def listing(conn: Connection, *, workspace_id: int | None = None) -> tuple[User, ...]:
     """Everybody, or who is in that workspace, by name."""
-    here = select(memberships.c.user_id).where(memberships.c.workspace_id == workspace_id)
-    only = [] if workspace_id is None else [users.c.id.in_(here)]
-    rows = conn.execute(_users().where(*only).order_by(func.lower(users.c.name), users.c.id))
-    return tuple(map(_user, rows))
+    return _some(conn, *([] if workspace_id is None else [_is_in(workspace_id)]))
 
 
 def find(conn: Connection, email: str) -> User:
@@ -118,10 +117,16 @@ def find(conn: Connection, email: str) -> User:
 
 def get(conn: Connection, user_id: int) -> User:
     """The account with that id. Raises ``NotFound``."""
-    row = conn.execute(_users().where(users.c.id == user_id)).first()
-    if row is None:
-        raise NotFound(_("There is no such account."))
-    return _user(row)
+    for user in _some(conn, users.c.id == user_id):
+        return user
+    raise NotFound(_("There is no such account."))
+
+
+def in_workspace(conn: Connection, user_id: int, workspace_id: int) -> User:
+    """The account with that id, where it is in the workspace. Raises ``NotFound``."""
+    for user in _some(conn, users.c.id == user_id, _is_in(workspace_id)):
+        return user
+    raise NotFound(_("There is no such account."))
 
 
 def give_role(
@@ -314,6 +319,16 @@ def _tell_role(
         role=role.value,
         before=None if before is None else before.value,
     )
+
+
+def _some(conn: Connection, *which: ColumnElement[bool]) -> tuple[User, ...]:
+    rows = conn.execute(_users().where(*which).order_by(func.lower(users.c.name), users.c.id))
+    return tuple(map(_user, rows))
+
+
+def _is_in(workspace_id: int) -> ColumnElement[bool]:
+    here = select(memberships.c.user_id).where(memberships.c.workspace_id == workspace_id)
+    return users.c.id.in_(here)
 
 
 def _users() -> Select[Any]:

@@ -8,13 +8,22 @@ from sqlalchemy.exc import DBAPIError
 
 from publisher.db import walls
 from publisher.db.connect import Database
-from publisher.editorial.people import journal, person, users, workspaces
+from publisher.editorial.people import (
+    journal,
+    links,
+    person,
+    reach,
+    sign_in,
+    users,
+    workspaces,
+)
+from publisher.editorial.people.reach import Elsewhere
 from publisher.editorial.people.roles import Role
 from publisher.editorial.people.spelled import Unusable
 from publisher.editorial.people.users import LastAdmin
 from publisher.editorial.people.workspaces import Workspace
 from publisher.engine.errors import Conflict, NotFound
-from tests.editorial.people.conftest import Town
+from tests.editorial.people.conftest import PASSWORD, Town
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 
@@ -122,6 +131,47 @@ def test_two_admins_who_drop_each_other_leave_one(town: Town) -> None:
 
     came = town.at_once(2, drop)
     assert sorted(type(one).__name__ for one in came) == ["LastAdmin", "bool"], came
+
+
+def test_an_admin_reaches_no_account_that_has_a_say_elsewhere(town: Town) -> None:
+    """Whoever hands out a password is let in everywhere: bringing somebody in is no way to that."""
+    desk = other(town)
+    town.join(ANN, Role.ADMIN)
+    town.join(BOB, Role.ADMIN, "news-desk")
+    town.join("eve@example.org")
+    ann = town.person(ANN)
+    bob, eve = town.user(BOB), town.user("eve@example.org")
+    with town.engine.begin() as conn:
+        assert reach.require(conn, ann, eve.id).email == "eve@example.org"
+        with pytest.raises(NotFound):
+            reach.require(conn, ann, bob.id)
+        with pytest.raises(NotFound):
+            reach.require(conn, ann, 4711)
+    add(town, BOB, main(town), Role.VIEWER)
+    with town.engine.begin() as conn, pytest.raises(Elsewhere, match="other workspaces"):
+        reach.require(conn, ann, bob.id)
+    add(town, ANN, desk, Role.EDITOR)
+    with town.engine.begin() as conn, pytest.raises(Elsewhere):
+        reach.require(conn, ann, bob.id)
+    with town.engine.begin() as conn:
+        users.give_role(conn, town.user(ANN), desk, Role.ADMIN, who="Bob")
+        assert reach.require(conn, ann, bob.id).id == bob.id
+
+
+def test_a_link_from_one_workspace_opens_no_other(town: Town) -> None:
+    """Its admin may still hold it, and has no say where the person was brought in since."""
+    token = town.invite(ANN)
+    added = add(town, ANN, other(town), Role.ADMIN)
+    with pytest.raises(links.LinkUnusable):
+        sign_in.by_link(town.engine, token=token, password=PASSWORD)
+    assert added.link is not None
+    assert sign_in.by_link(town.engine, token=added.link.token, password=PASSWORD)
+    reset = town.link(ANN)
+    with town.engine.begin() as conn:
+        third = workspaces.add(conn, slug="third", name="Third", zone="UTC", who="root")
+    add(town, ANN, third)
+    with pytest.raises(links.LinkUnusable):
+        sign_in.by_link(town.engine, token=reset, password=PASSWORD)
 
 
 def test_disabling_twice_is_told_once(town: Town) -> None:
