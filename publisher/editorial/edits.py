@@ -139,6 +139,8 @@ def _taken_over(
         return Change(job, Act.LEFT, refusal=_in_quarantine(job))
     if not job.is_waiting or not job.certainly_not_published:
         return Change(job, Act.LEFT, refusal=too_late(job, "change"))
+    if job.attempts and job.useful_until is not None and job.useful_until <= now:
+        return Change(job, Act.LEFT, refusal=_not_useful(job))
     if job.attempts:
         return Change(job, Act.SUCCEEDED, _succeed(conn, job, version, who, registry, now))
     if job.state is State.CLAIMED:
@@ -174,7 +176,7 @@ def _succeed(
             post_channels.c.post_id == version.post_id,
             post_channels.c.channel_id == job.channel_id,
         )
-        .values(publish_at=at)
+        .values(publish_at=at, useful_until=job.useful_until)
     )
     new = new_job(
         conn, version, job.channel_id, at, registry=registry, useful_until=job.useful_until,
@@ -215,6 +217,15 @@ def new_job(  # noqa: PLR0913 - a job is all of these; each is named at its call
         replaces=replaces,
         repeats=repeats,
     )
+
+
+def _not_useful(job: PostJob) -> Conflict:
+    message = (
+        f"Job {public_id(job.id)} on {job.channel} stopped being useful at "
+        f"{job.useful_until:%Y-%m-%d %H:%M %Z}, so nothing takes its place. Schedule the post at a "
+        "new time when it is over."
+    )
+    return Conflict(message, code="too-late", state=job.state)
 
 
 def _in_quarantine(job: PostJob) -> Conflict:

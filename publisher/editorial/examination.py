@@ -74,6 +74,7 @@ def examine(
         .where(channels.c.id.in_(channel_ids))
         .order_by(channels.c.id)
     ).all()
+    facts = _Facts.of(conn, document, [row.id for row in rows])
     if not rows:
         everywhere = checks.anywhere(checks.Variant(document.post, document.first_comment))
         found += [ChannelProblem(None, "Everywhere", problem) for problem in everywhere]
@@ -81,7 +82,9 @@ def examine(
         at = (due or {}).get(row.id)
         found += [
             ChannelProblem(row.id, row.name, problem, row.id in document.variants)
-            for problem in _on_channel(registry, row.platform, row.name, row.id, document, at)
+            for problem in _on_channel(
+                registry, row.id, row.name, row.platform, document, at, facts
+            )
         ]
     return tuple(sorted(found, key=lambda one: not one.stands_in_the_way))
 
@@ -93,21 +96,43 @@ def require_good(problems: Collection[ChannelProblem], what: str) -> None:
         raise PostRefused(bad, what)
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the database knows of the channels and the files."""
+
+    broken: frozenset[int]
+    measured: Mapping[str, checks.Measures]
+
+    @classmethod
+    def of(cls, conn: Connection, document: Document, channel_ids: Collection[int]) -> _Facts:
+        posts = [document.post, *map(document.post_for, document.variants)]
+        broken = checks.needing_reconnection(conn, channel_ids)
+        return cls(broken, checks.measured(conn, posts))
+
+
 def _on_channel(
     registry: Registry,
-    platform: str,
-    name: str,
     channel_id: int,
+    name: str,
+    platform: str,
     document: Document,
     due_at: datetime | None,
+    facts: _Facts,
 ) -> tuple[Problem, ...]:
     try:
         adapter = registry.adapter(platform)
     except NotFound as error:
         return (Problem("channel", "platform-unknown", str(error)),)
     post = document.post_for(channel_id)
-    variant = checks.Variant(post, document.first_comment_for(channel_id))
-    place = checks.of_channel(adapter, post, name, due_at=due_at)
+    comment = document.first_comment_for(channel_id)
+    variant = checks.Variant(post, comment, facts.measured)
+    place = checks.of_channel(
+        adapter,
+        post,
+        name,
+        due_at=due_at,
+        needs_reconnecting=channel_id in facts.broken,
+    )
     found = checks.problems(variant, place)
     if variant.first_comment is not None and not any(
         problem.field == "first_comment" for problem in found

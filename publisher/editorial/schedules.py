@@ -66,7 +66,9 @@ def schedule(
     useful_for: timedelta,
     number: int | None = None,
 ) -> Scheduled:
-    """Add one publish job for each place, due at its own time, useful until ``useful_for`` later.
+    """Add one publish job for each place, due at its own time.
+
+    It is useful until the place says, for as long as its channel says, or for ``useful_for``.
 
     ``number``: an approved version; by default the newest. Where the workspace holds what was
     edited, only the newest will do. A job that failed, missed its time or was cancelled on that

@@ -228,3 +228,27 @@ def test_an_edit_of_one_channel_s_text_reaches_only_that(desk: Desk) -> None:
     desk.send(one, first)
     desk.send(other, second)
     assert (desk.text(first), desk.text(second)) == ("Hello", "Hello, other")
+
+
+def test_what_is_no_longer_useful_has_no_successor(desk: Desk) -> None:
+    page = desk.page()
+    post, (job,) = desk.out(page)
+    desk.send(page, job, refused_for_now())
+    desk.save(post, "Better")
+    desk.ground.sql("UPDATE jobs SET useful_until = clock_timestamp() WHERE id = %s", job)
+    assert [refusal.code for refusal in desk.approve(post).refusals] == ["too-late"]
+    assert len(desk.jobs(post)) == 1
+
+
+def test_what_a_standstill_holds_back_takes_the_new_text_and_waits_on(desk: Desk) -> None:
+    page = desk.page()
+    post, (job,) = desk.out(page)
+    desk.ground.sql("UPDATE jobs SET hold_reason = %s WHERE id = %s", str(Hold.BACKLOG), job)
+    desk.save(post, "Better")
+    desk.ground.sql("UPDATE jobs SET hold_reason = NULL WHERE id = %s", job)
+    assert desk.job(job)["hold_reason"] == Hold.EDITED
+    desk.ground.sql("UPDATE jobs SET hold_reason = %s WHERE id = %s", str(Hold.BACKLOG), job)
+    desk.approve(post)
+    assert (desk.job(job)["hold_reason"], desk.text(job)) == (Hold.BACKLOG, "Better")
+    desk.ground.sql("UPDATE jobs SET hold_reason = NULL WHERE id = %s", job)
+    assert desk.job(job)["hold_reason"] is None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from publisher.editorial import schedules, trash
 from publisher.editorial.documents import Document
+from publisher.editorial.posts import Destination
 from publisher.editorial.schedules import Next
 from publisher.engine import ledger
 from publisher.engine.content import Post, digest
 from publisher.engine.errors import OpenJobExists
 from publisher.engine.job import State
-from tests.editorial.posts.conftest import Desk, own_text, refused_by, rules
+from tests.editorial.posts.conftest import DAY, Desk, own_text, refused_by, rules
 from tests.engine.ground import lost, refused
 
 
@@ -187,3 +190,24 @@ def test_a_channel_is_named_once_and_exists(desk: Desk) -> None:
     desk.approve(post)
     assert refused_by(lambda: desk.schedule(post, page, page)).code == "channel-twice"
     assert refused_by(lambda: desk.schedule(post)).code == "channel-missing"
+
+
+def test_it_is_useful_as_long_as_it_or_its_channel_says(desk: Desk) -> None:
+    own, other, plain = desk.page(), desk.page(), desk.page()
+    desk.ground.sql(
+        "UPDATE gates SET useful_for = '2 hours' WHERE channel_id = %s", other.channel_id
+    )
+    post = desk.new(own, other, plain)
+    desk.approve(post)
+    at = datetime.now(UTC) + DAY
+    until = at + timedelta(minutes=5)
+    places = [
+        Destination(own.channel_id, at, "UTC", until),
+        Destination(other.channel_id, at, "UTC"),
+        Destination(plain.channel_id, at, "UTC"),
+    ]
+    with desk.transaction() as conn:
+        schedules.schedule(conn, post, places, who="me", registry=desk.registry, useful_for=DAY)
+    assert [job.useful_until for job in desk.jobs(post)] == [
+        until, at + timedelta(hours=2), at + DAY,
+    ]  # fmt: skip
