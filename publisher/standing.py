@@ -115,27 +115,8 @@ def _asked(reason: str) -> str:
 
 
 def _scheduled(row: JobRow, tries: int) -> Standing:
-    if row.hold_reason == Hold.QUARANTINE:
-        return Standing(
-            "?",
-            _("In quarantine: looked for first"),
-            OnPage.MAYBE,
-            _("The database may lack the record of its send, as one that was restored does."),
-            _("it is looked for on its page, and sent only when it is not there"),
-            verbs=("quarantine status",),
-        )
-    if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
-        return _awaits_approval(row)
     if row.hold_reason is not None:
-        return Standing(
-            "‖",
-            _("On hold: {reason}").format(reason=row.hold_reason),
-            _not_yet(row),
-            _("It is on hold: {reason}.").format(reason=row.hold_reason),
-            _("nothing is sent until it is released"),
-            verbs=("release", "cancel"),
-            needs_a_person=True,
-        )
+        return _held(row)
     if row.channel_blocked is not None or row.channel_paused:
         return _channel_closed(row)
     if row.failures > 0:
@@ -157,6 +138,40 @@ def _scheduled(row: JobRow, tries: int) -> Standing:
         _("will be sent"),
         _next_at(row),
         ("wait", "reschedule --at TIME", "hold", "cancel"),
+    )
+
+
+def _held(row: JobRow) -> Standing:
+    """Scheduled, but not claimed although it may be due."""
+    if row.hold_reason == Hold.QUARANTINE:
+        return Standing(
+            "?",
+            _("In quarantine: looked for first"),
+            OnPage.MAYBE,
+            _("The database may lack the record of its send, as one that was restored does."),
+            _("it is looked for on its page, and sent only when it is not there"),
+            verbs=("quarantine status",),
+        )
+    if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
+        return _awaits_approval(row)
+    if row.hold_reason == Hold.BACKLOG:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            _("It was due while nothing could be sent."),
+            _("fresh posts go first, then it is sent or missed, as its channel's rule is"),
+            row.useful_until,
+            ("release", "reschedule --at TIME", "cancel", "channels set"),
+        )
+    return Standing(
+        "‖",
+        _("On hold: {reason}").format(reason=row.hold_reason),
+        _not_yet(row),
+        _("It is on hold: {reason}.").format(reason=row.hold_reason),
+        _("nothing is sent until it is released"),
+        verbs=("release", "cancel"),
+        needs_a_person=True,
     )
 
 

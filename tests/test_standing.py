@@ -98,6 +98,16 @@ def test_a_doubt_is_checked_while_looks_remain_and_then_needs_a_person() -> None
     assert over.by_itself == "nothing will be sent by itself"
 
 
+def test_what_is_late_after_a_standstill_needs_nobody() -> None:
+    until = NOW + timedelta(hours=1)
+    late = row(State.SCHEDULED, hold_reason=str(Hold.BACKLOG), useful_until=until)
+    at = stand(late, tries=5)
+    assert at.label == "On hold: late after a standstill, waits its turn"
+    assert (at.on_page, at.next_at, at.needs_a_person) == (OnPage.NO, until, False)
+    assert at.verbs[0] == "release"
+    assert "fresh posts go first" in at.by_itself
+
+
 def test_a_wait_says_until_when() -> None:
     rest = NOW + timedelta(minutes=20)
     waiting = row(State.SCHEDULED, failures=2, reason=Reason.BUSY, channel_not_before=rest)
