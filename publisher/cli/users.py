@@ -62,6 +62,10 @@ def add(
             role=added.user.roles[at.slug],
         )
     )
+    if added.user.disabled_at is not None:
+        screen.say(_("Their account is disabled, so they cannot sign in yet."))
+        screen.say_next(f"publisher users enable {added.user.email}")
+        return
     if added.link is None:
         screen.say(_("They sign in as they do elsewhere; no link is needed."))
     else:

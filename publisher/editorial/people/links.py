@@ -16,7 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from publisher.editorial.people import journal, opaque
 from publisher.editorial.people.journal import Event
 from publisher.editorial.people.schema import user_links, users
-from publisher.engine.errors import PublisherError
+from publisher.engine.errors import Conflict, NotFound, PublisherError
 from publisher.words import _
 
 _KIND: Final = "pbi"
@@ -70,16 +70,19 @@ class Invited:
 def make(conn: Connection, user_id: int, *, who: str) -> Link:
     """A link for that person, to choose a password by; earlier ones work no more.
 
-    An invitation until the first password was chosen, a reset after. Raises ``LinkUnusable`` for an
-    account that is disabled.
+    An invitation until the first password was chosen, a reset after. Raises ``Conflict`` for an
+    account that is disabled, ``NotFound``.
     """
     row = conn.execute(
-        select(users.c.email, users.c.password_hash.is_(None).label("is_new"))
-        .where(users.c.id == user_id, users.c.disabled_at.is_(None))
+        select(users.c.email, users.c.password_hash.is_(None).label("is_new"), users.c.disabled_at)
+        .where(users.c.id == user_id)
         .with_for_update()
     ).first()
     if row is None:
-        raise LinkUnusable
+        raise NotFound(_("There is no such account."))
+    if row.disabled_at is not None:
+        message = _("{email} is disabled, so a link would let nobody in. Enable the account first.")
+        raise Conflict(message.format(email=row.email), code="user-disabled")
     purpose = Purpose.INVITE if row.is_new else Purpose.RESET
     withdraw(conn, user_id)
     token = opaque.mint(_KIND)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, Select, select
 
+from publisher.editorial.people import spelled
 from publisher.editorial.people.roles import MEANING, PERMISSIONS, Permission, Role
 from publisher.editorial.people.schema import memberships, users, workspaces
 from publisher.engine.errors import NotFound, PublisherError
@@ -98,7 +99,10 @@ def in_workspace(conn: Connection, user_id: int, slug: str) -> Person:
 
     Raises ``NotFound`` where there is none, and just so where they do not belong to it.
     """
-    row = conn.execute(_people().where(users.c.id == user_id, workspaces.c.slug == slug)).first()
+    row = None
+    if spelled.is_slug(slug):
+        here = _people().where(users.c.id == user_id, workspaces.c.slug == slug)
+        row = conn.execute(here).first()
     if row is None:
         raise NotFound(_("There is no such workspace, or you are not in it."))
     return of_row(row, PERMISSIONS[Role(row.role)])

@@ -49,10 +49,15 @@ def name(written: str) -> str:
     return given
 
 
+def is_slug(written: str) -> bool:
+    """Whether a workspace may be called so; what is no slug need not be looked for."""
+    return _SLUG.fullmatch(written) is not None
+
+
 def slug(written: str) -> str:
     """What a workspace is called in addresses. Raises ``Unusable``."""
     given = written.strip()
-    if not _SLUG.fullmatch(given):
+    if not is_slug(given):
         message = _(
             "{given} cannot name a workspace. Give 1 to 40 lower-case letters, digits and hyphens,"
             " such as news-desk."

@@ -81,9 +81,11 @@ def listing(conn: Connection) -> tuple[Workspace, ...]:
 
 def find(conn: Connection, slug: str) -> Workspace:
     """The workspace with that slug. Raises ``NotFound``."""
-    row = conn.execute(select(*workspaces.c).where(workspaces.c.slug == slug.strip())).first()
-    if row is not None:
-        return _workspace(row)
+    wanted = slug.strip()
+    if spelled.is_slug(wanted):
+        row = conn.execute(select(*workspaces.c).where(workspaces.c.slug == wanted)).first()
+        if row is not None:
+            return _workspace(row)
     known = list(conn.scalars(select(workspaces.c.slug).order_by(workspaces.c.slug)))
     fix = did_you_mean(slug, known) or _("There is: {names}.").format(names=", ".join(known))
     message = _("There is no workspace {given}. {fix}")

@@ -10,6 +10,7 @@ from publisher.editorial.people.links import LinkUnusable, Purpose
 from publisher.editorial.people.passwords import PasswordRefused
 from publisher.editorial.people.sessions import Begun
 from publisher.editorial.people.sign_in import SignInRefused
+from publisher.engine.errors import Conflict
 from tests.editorial.people.conftest import OTHER, PASSWORD, Town
 
 ANN = "ann@example.org"
@@ -114,7 +115,7 @@ def test_a_disabled_account_has_no_links(town: Town) -> None:
         assert users.disable(conn, ann, who="root", last_admin_may_go=True)
     with pytest.raises(LinkUnusable):
         start(town, token)
-    with town.engine.begin() as conn, pytest.raises(LinkUnusable):
+    with town.engine.begin() as conn, pytest.raises(Conflict, match="Enable the account first"):
         links.make(conn, ann.id, who="root")
     with town.engine.begin() as conn:
         users.enable(conn, ann, who="root")

@@ -135,9 +135,7 @@ def test_one_invitation_is_for_one(town: Town, provider: Provider, idp: Idp) -> 
         come_in(town, provider, idp)
 
 
-def test_who_was_taken_out_or_disabled_does_not_come_in(
-    town: Town, provider: Provider, idp: Idp
-) -> None:
+def test_who_is_disabled_does_not_come_in(town: Town, provider: Provider, idp: Idp) -> None:
     town.invite(ANN, Role.VIEWER)
     come_in(town, provider, idp)
     with town.engine.begin() as conn:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from publisher.editorial.people import roles
+from publisher.editorial.people import roles, workspaces
 from publisher.editorial.people.person import Forbidden, Person
 from publisher.editorial.people.roles import MEANING, PERMISSIONS, Permission, Role
 from publisher.engine.errors import NotFound
@@ -17,7 +17,9 @@ DOCS = Path(__file__).parents[3] / "docs" / "people.md"
 
 
 def test_the_documentation_holds_the_table_as_it_is() -> None:
-    assert roles.as_table() in DOCS.read_text()
+    said = DOCS.read_text(encoding="utf-8")
+    assert roles.as_table() in said
+    assert ", ".join(f"`{one}`" for one in sorted(roles.REAUTHENTICATED)) in said
 
 
 def test_the_database_knows_the_same_roles(town: Town) -> None:
@@ -87,13 +89,11 @@ def test_a_person_is_their_name_in_the_journal(town: Town) -> None:
 
 
 def test_another_workspace_is_not_there_for_who_is_not_in_it(town: Town) -> None:
-    from publisher.editorial.people import workspaces  # noqa: PLC0415
-
     with town.engine.begin() as conn:
         workspaces.add(conn, slug="other", name="Other", zone="UTC", who="root")
     town.join("ann@example.org")
     said = set()
-    for slug in ("other", "nowhere"):
+    for slug in ("other", "nowhere", "", "Main", "a" * 10_000, "\x00", "\ud800"):
         with pytest.raises(NotFound) as refused:
             town.person("ann@example.org", slug)
         said.add(str(refused.value))

@@ -238,6 +238,9 @@ def test_workspaces_are_called_by_a_slug_of_their_own(town: Town) -> None:
         assert listed == {"main": 0, "news-desk": 0}
         with pytest.raises(NotFound, match=r'Did you mean "news-desk"'):
             workspaces.find(conn, "newsdesk")
+        for slug in ("\x00", "\ud800", "", "x" * 1_000_000):
+            with pytest.raises(NotFound):
+                workspaces.find(conn, slug)
 
 
 @pytest.mark.parametrize(
