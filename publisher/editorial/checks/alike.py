@@ -26,7 +26,7 @@ from publisher.engine.job import JobId, State
 from publisher.engine.matching import normalised
 from publisher.engine.queries import Neighbour
 from publisher.limits import counting
-from publisher.words import _
+from publisher.words import N_, _
 
 SHOWN: Final = 3
 """Posts that are told of; more help nobody."""
@@ -34,6 +34,7 @@ NEAR: Final = 85
 """Per cent from which two texts are told of; less is chance, or another week's notice."""
 _SHORTEST: Final = 20
 """Characters that both texts need to be near: short ones are near by chance."""
+_ALL: Final = 100
 _COMPARED: Final = 5_000
 """Characters that nearness is judged by. Equality is judged by all of them."""
 
@@ -83,7 +84,7 @@ class Alike:
     @property
     def is_twin(self) -> bool:
         """Whether nothing tells the two apart: the same text, and the same files or none."""
-        return self.percent == 100 and self.files in {Files.NONE, Files.SAME}  # noqa: PLR2004
+        return self.percent == _ALL and self.files in {Files.NONE, Files.SAME}
 
 
 def near(
@@ -102,9 +103,11 @@ def resembling(
     days are written in. Told of are equal texts, texts of which ``NEAR`` per cent are the same, and
     the very same files under another text. A post without text and files is like nothing.
     """
-    text, files = said(post), _files(post.media)
+    text = said(post)
     found = [
-        one for neighbour in near if (one := _compared(text, files, neighbour, at, of)) is not None
+        one
+        for neighbour in near
+        if (one := _compared(text, post.media, neighbour, at, of)) is not None
     ]
     found.sort(key=lambda one: (not one.is_twin, -one.percent, abs(one.at - at)))
     return tuple(found[:SHOWN])
@@ -117,11 +120,11 @@ def percent(one: str, other: str) -> int:
     https://rapidfuzz.github.io/RapidFuzz/Usage/fuzz.html#ratio
     """
     if one == other:
-        return 100 if one else 0
+        return _ALL if one else 0
     if min(len(one), len(other)) < _SHORTEST:
         return 0
     score = fuzz.ratio(one[:_COMPARED], other[:_COMPARED], score_cutoff=NEAR)
-    return min(int(score), 99)
+    return min(int(score), _ALL - 1)
 
 
 def said(post: Post) -> str:
@@ -163,18 +166,18 @@ def _files(media: Sequence[Media]) -> frozenset[str]:
 
 
 def _compared(
-    text: str, files: frozenset[str], neighbour: Neighbour, at: datetime, of: tzinfo
+    text: str, ours: Sequence[Media], neighbour: Neighbour, at: datetime, of: tzinfo
 ) -> Alike | None:
     try:
         other = Post.from_json(neighbour.content)
     except ContentError:
         return None  # a mail, or an event
     same = percent(text, said(other))
-    theirs = _files(other.media)
-    match = _match(files, theirs)
+    match = _match(_files(ours), _files(other.media))
     if not same and match is not Files.SAME:
         return None
-    words = _words(neighbour, same, match, at, of)
+    films = any(item.kind == "video" for item in (*ours, *other.media))
+    words = _words(neighbour, same, match, at, of, films=films)
     return Alike(
         neighbour.job_id, neighbour.post_id, neighbour.state, neighbour.at, same, match, words
     )
@@ -186,24 +189,30 @@ def _match(ours: frozenset[str], theirs: frozenset[str]) -> Files:
     return Files.SOME if ours & theirs else Files.OTHER
 
 
-def _words(neighbour: Neighbour, same: int, files: Files, at: datetime, of: tzinfo) -> str:
+# Whole sentences, for languages that bend a noun by its place: of photos alone, and of others too.
+_BESIDE: Final = {
+    Files.SAME: (N_("{text}, the same photos"), N_("{text}, the same photos and videos")),
+    Files.SOME: (N_("{text}, some of the photos"), N_("{text}, some of the photos and videos")),
+    Files.OTHER: (N_("{text}, other photos"), N_("{text}, other photos or videos")),
+}
+_BELOW: Final = (
+    N_("The same photos as {post}, another text"),
+    N_("The same photos and videos as {post}, another text"),
+)
+
+
+def _words(
+    neighbour: Neighbour, same: int, files: Files, at: datetime, of: tzinfo, *, films: bool
+) -> str:
     """``92 % of a post live here on 30 Nov, other photos``."""
-    where = _where(neighbour.state).format(day=dates.day(neighbour.at, of, beside=at))
+    post = _where(neighbour.state).format(day=dates.day(neighbour.at, of, beside=at))
     if not same:
-        return _("The same photos as {post}, another text").format(post=where)
-    if same == 100:  # noqa: PLR2004 - all of it
-        text = _("The same text as {post}").format(post=where)
+        return _(_BELOW[films]).format(post=post)
+    if same == _ALL:
+        text = _("The same text as {post}").format(post=post)
     else:
-        text = _("{percent} % of {post}").format(percent=same, post=where)
-    match files:
-        case Files.NONE:
-            return text
-        case Files.SAME:
-            return _("{text}, the same photos").format(text=text)
-        case Files.SOME:
-            return _("{text}, some of the photos").format(text=text)
-        case Files.OTHER:
-            return _("{text}, other photos").format(text=text)
+        text = _("{percent} % of {post}").format(percent=same, post=post)
+    return text if files is Files.NONE else _(_BESIDE[files][films]).format(text=text)
 
 
 def _where(state: State) -> str:

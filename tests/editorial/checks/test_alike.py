@@ -23,6 +23,7 @@ NOTICE = "Lịch cắt điện tuần này: thứ hai tại phường Một, th�
 ONE, TWO, THREE = (
     Media(kind="image", type="image/jpeg", sha256=name * 64, size=5) for name in "abc"
 )
+FILM = Media(kind="video", type="video/mp4", sha256="d" * 64, size=5)
 _ids = itertools.count(1)
 
 
@@ -55,6 +56,10 @@ class TestWords:
              "The same text as a post that may be live here since 30 Nov"),
             (Post(NOTICE), Post(NOTICE), State.SENDING,
              "The same text as a post that may be live here since 30 Nov"),
+            (Post(NOTICE, media=(FILM,)), Post(NOTICE, media=(ONE,)), State.PUBLISHED,
+             "The same text as a post live here on 30 Nov, other photos or videos"),
+            (Post("Other words", media=(FILM,)), Post(NOTICE, media=(FILM,)), State.PUBLISHED,
+             "The same photos and videos as a post live here on 30 Nov, another text"),
             (Post("Other words", media=(ONE,)), Post(NOTICE, media=(ONE,)), State.PUBLISHED,
              "The same photos as a post live here on 30 Nov, another text"),
         ],

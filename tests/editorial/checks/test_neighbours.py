@@ -59,6 +59,15 @@ def test_only_of_this_channel_and_not_of_the_post_itself(lane: Lane, ground: Gro
     assert near(lane, but=77) == ()
 
 
+def test_another_workspace_sees_nothing(lane: Lane) -> None:
+    lane.put(State.PUBLISHED)
+    lane.put(State.SCHEDULED)
+    with lane.ground.app.engine.begin() as conn:
+        conn.execute(text("SELECT set_config('publisher.workspace', '#12345', true)"))
+        assert queries.neighbours(conn, lane.channel_id, NOW) == ()
+    assert len(near(lane)) == 2
+
+
 def test_a_rehearsal_is_none(lane: Lane) -> None:
     lane.add(queue=REHEARSAL)
     assert near(lane) == ()
@@ -106,6 +115,7 @@ def test_from_the_table_to_the_words(lane: Lane) -> None:
     assert found.words.startswith("The same text as a post live here on ")
 
 
+@pytest.mark.both_servers
 def test_each_part_has_its_index_and_its_bound(ground: Ground) -> None:
     """Of 30,000 jobs on three channels, nothing is read that the answer does not need."""
     lanes = [ground.lane() for _ in range(3)]
