@@ -23,7 +23,7 @@ from publisher.editorial.posts import Destination, Draft
 from publisher.engine import ledger
 from publisher.engine.content import Post
 from publisher.engine.errors import Conflict, NotFound
-from publisher.engine.job import Channel
+from publisher.engine.job import Channel, Hold
 from publisher.engine.registry import Registry
 
 Pages = tuple[Channel, Channel]
@@ -434,3 +434,30 @@ def test_useful_only_after_its_time(
     due = next_hour()
     with pytest.raises(IntegrityError, match="useful_after_its_time"):
         scheduled(app_database, registry, page, due, useful_until=due)
+
+
+# A backlog, and an edit of what is in it
+
+
+def test_what_waits_its_turn_is_not_let_go_in_a_version_that_is_not_approved(
+    app_database: Database, database: Database, registry: Registry, page: Channel
+) -> None:
+    due = datetime.now(UTC) - 2 * HOUR
+    jobs = [scheduled(app_database, registry, page, due + n * timedelta(minutes=1)) for n in (0, 1)]
+    with transaction(app_database) as conn:
+        conn.execute(text("UPDATE gates SET backlog_before = clock_timestamp()"))
+    with database.connect_driver() as worker:
+        assert ledger.sort_backlog(worker, who="w") == 2
+        with transaction(app_database) as conn:
+            post = conn.scalar(text("SELECT post_id FROM jobs WHERE id = :id"), {"id": jobs[0]})
+            assert post is not None
+            posts.revise(conn, post, Post("Hello again").to_json(), who="p")
+        assert ledger.release_backlog(worker, who="w") == frozenset()
+        assert ledger.release_backlog(worker, who="w") == {jobs[1]}
+    with transaction(app_database) as conn:
+        held = conn.scalar(text("SELECT hold_reason FROM jobs WHERE id = :id"), {"id": jobs[0]})
+        events = conn.scalars(
+            text("SELECT event FROM job_events WHERE job_id = :id ORDER BY id"), {"id": jobs[0]}
+        ).all()
+    assert held == Hold.EDITED
+    assert events == ["hold", "hold"]

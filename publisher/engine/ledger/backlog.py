@@ -82,6 +82,8 @@ def sort_backlog(conn: Conn, *, who: str) -> int:
     return held
 
 
+# What is let go is not always free then: the database holds it anew where its approval no longer
+# stands, and says so itself.
 # One of each channel, under its gate's lock, so that two workers do not both let one go: the turn
 # is asked for again when the lock was waited for, and there is none when it could not be had.
 _RELEASE = """
@@ -114,15 +116,16 @@ freed AS (
     UPDATE jobs j SET hold_reason = NULL
       FROM picked p
      WHERE j.id = p.id AND j.state = 'scheduled' AND j.hold_reason = %(hold)s
-    RETURNING j.id, j.channel_id),
+    RETURNING j.id, j.channel_id, j.hold_reason),
 next AS (
     UPDATE gates g SET backlog_turn_at = clock_timestamp() + t.pace
       FROM freed f JOIN turn t ON t.channel_id = f.channel_id
-     WHERE g.channel_id = f.channel_id),
+     WHERE g.channel_id = f.channel_id AND f.hold_reason IS NULL),
 told AS (
     INSERT INTO job_events (job_id, event, who, detail)
-    SELECT f.id, 'release_hold', %(who)s, jsonb_build_object('rule', 'release') FROM freed f)
-SELECT id FROM freed
+    SELECT f.id, 'release_hold', %(who)s, jsonb_build_object('rule', 'release')
+      FROM freed f WHERE f.hold_reason IS NULL)
+SELECT id FROM freed WHERE hold_reason IS NULL
 """
 
 # A person moved it to a time that is not late, or took the rule back.
@@ -137,11 +140,12 @@ freed AS (
     UPDATE jobs j SET hold_reason = NULL
       FROM picked p
      WHERE j.id = p.id AND j.state = 'scheduled' AND j.hold_reason = %(hold)s
-    RETURNING j.id),
+    RETURNING j.id, j.hold_reason),
 told AS (
     INSERT INTO job_events (job_id, event, who, detail)
-    SELECT f.id, 'release_hold', %(who)s, jsonb_build_object('rule', 'send') FROM freed f)
-SELECT id FROM freed
+    SELECT f.id, 'release_hold', %(who)s, jsonb_build_object('rule', 'send')
+      FROM freed f WHERE f.hold_reason IS NULL)
+SELECT id FROM freed WHERE hold_reason IS NULL
 """
 _OVER = """
 UPDATE gates g SET backlog_turn_at = NULL

@@ -55,16 +55,15 @@ class Chores:
         self._compare_clocks(beat, started)
         self.beat, self.beat_at, self.beat_took = beat, started, boottime() - started
         self._extend_leases(conn)
-        worked = self._backlog(conn, may_miss=beat.may_rescue)
         self.claiming.preparing.pick_up_strays()
         self.claiming.suspects = ledger.suspects_wait(conn, self.station.queues)
-        worked |= self.rescue.spools(conn, beat.now)
+        worked = self.rescue.spools(conn, beat.now)
         if beat.may_rescue:
             worked |= self.rescue.leases(conn)
-        return worked
+        return self._backlog(conn, may_miss=beat.may_rescue) or worked
 
     def _backlog(self, conn: psycopg.Connection[Any], *, may_miss: bool) -> bool:
-        """Look after what a standstill left: before anything is claimed."""
+        """Look after what a standstill left; until that is done its channels are closed."""
         who = self.station.who
         if held := ledger.sort_backlog(conn, who=who):
             log.warning("backlog.held", jobs=held)
