@@ -6,14 +6,14 @@ whoever comes next. Nothing set, nothing seen.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import Connection, Engine, event
 
 EVERY: Final = "*"
 """Every workspace: for commands of whoever runs the deployment, never for a request."""
 
-Workspace = int | str | Literal["*"] | None
+Workspace = int | str | None
 """A workspace's number or slug, ``EVERY``, or None for none."""
 
 _OPTION: Final = "workspace"
