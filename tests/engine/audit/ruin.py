@@ -20,7 +20,7 @@ TABLES = (
 
 _CONSTRAINTS = """
 SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint
- WHERE connamespace = 'publisher'::regnamespace AND contype <> 'n' AND conrelid <> 0
+ WHERE connamespace = 'publisher'::regnamespace AND contype NOT IN ('n', 't') AND conrelid <> 0
  ORDER BY contype = 'p', contype = 'u'
 """
 _UNIQUE = """

@@ -27,15 +27,17 @@ def keys_of(ground: Ground, jobs: list[NewJob]) -> set[str]:
 
 def test_a_job_is_stored_as_it_was_given(lane: Lane) -> None:
     post = lane.ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
+    words = "Grüße 😀 tiếng Việt"
     version = lane.ground.one(
         "INSERT INTO post_versions (post_id, number, content, content_sha256, created_by)"
-        " VALUES (%s, 1, 'a', sha256('a'), 'me') RETURNING id",
-        post,
-    )
+        " VALUES (%s, 1, %s, sha256(convert_to(%s, 'UTF8')), 'me') RETURNING id",
+        post, words, words,
+    )  # fmt: skip
+    lane.ground.sql("INSERT INTO approvals (version_id, approved_by) VALUES (%s, 'me')", version)
     at = datetime(2027, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     new = lane.new(
         run_at=at, useful_until=at + timedelta(days=1), post_id=post, version_id=version,
-        version=1, platform_key="pk", replaces=3, repeats=4, content="Grüße 😀 tiếng Việt",
+        version=1, platform_key="pk", replaces=3, repeats=4, content=words,
     )  # fmt: skip
     (added,) = ledger.enqueue(lane.ground.conn, [new])
     assert added == Enqueued(new.key, added.job_id, "scheduled", added=True)
