@@ -39,6 +39,10 @@ test-bluesky: $(BIN)/.installed-dev ## The Bluesky adapter against the reference
 test-mastodon: $(BIN)/.installed-dev ## The Mastodon adapter against mastodon_mock (sets it up)
 	$(BIN)/pytest -m mastodon tests/mastodon $(ARGS)
 
+.PHONY: api-fuzz
+api-fuzz: $(BIN)/.installed-dev ## Ask every operation of the API for each role whatever may be asked (EXAMPLES=200: an hour of it)
+	PUBLISHER_TEST_FUZZ=$(or $(EXAMPLES),50) $(BIN)/pytest tests/api/test_fuzz.py $(ARGS)
+
 .PHONY: crash
 crash: $(BIN)/.installed-dev ## Crash it on purpose, then compare page and journal (CRASH_RUNS=2000: an hour of it)
 ifeq ($(CRASH_RUNS),)

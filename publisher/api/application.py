@@ -3,31 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from publisher.api import channels, deployment, error_pages, jobs, unknowns
+from publisher.api import (
+    channels,
+    deployment,
+    error_pages,
+    jobs,
+    media,
+    posts,
+    reviews,
+    unknowns,
+)
 from publisher.api.calls import Desk
 from publisher.api.doors import PREFIX, Doors
 from publisher.api.operations import permission_of
-from publisher.api.problems import Refusal, refused
+from publisher.api.problems import ProblemBody, Refusal, refused
 from publisher.bootstrap import App
 from publisher.editorial.people.roles import Permission
 from publisher.engine.errors import PublisherError
 
 VERSION: Final = "1.0.0"
 """Of the API. What takes something away raises the first number, what adds the second."""
+_ABOUT: Final = (
+    "Posts go out at most once: a send whose end is not known is `unknown`, is looked for, and is"
+    " never sent again on our own. Every answer about a job says whether it is on the page"
+    " (`on_page`) and whether publishing it anew can double it (`safe_to_repeat`).\n\n"
+    "What makes something takes an `Idempotency-Key`. Errors are problem+json (RFC 9457).\n\n"
+    "Names and values may be added without a new version; a client ignores what it does not know."
+)
 _ROUTERS: Final = (
     jobs.router,
     unknowns.router,
     channels.router,
+    posts.router,
+    reviews.router,
+    media.router,
     deployment.router,
     error_pages.router,
 )
+
+
+class Described(FastAPI):
+    """The framework's application, whose description knows our problems as well."""
+
+    def openapi(self) -> dict[str, Any]:
+        """OpenAPI 3.1, made once."""
+        described = super().openapi()
+        problem = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
+        parts = problem.pop("$defs", {})
+        described["components"]["schemas"].update({**parts, ProblemBody.__name__: problem})
+        return described
 
 
 def app(parts: App) -> FastAPI:
@@ -52,9 +83,11 @@ def operations() -> Iterator[tuple[str, str, Permission]]:
 
 def describe() -> FastAPI:
     """The same with nothing behind it, for its description."""
-    made = FastAPI(
+    made = Described(
         title="Publisher",
         version=VERSION,
+        description=_ABOUT,
+        servers=[{"url": "/"}],
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,

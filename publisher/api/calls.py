@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import Depends, Header, Request, Response
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 
 from publisher.api import doors
@@ -82,7 +83,10 @@ class Caller:
         return self.engine.begin()
 
 
-def _caller(request: Request) -> Caller:
+_TOKEN: Final = HTTPBearer(scheme_name="token", description="An API token.", auto_error=False)
+
+
+def _caller(request: Request, _given: Annotated[object, Depends(_TOKEN)]) -> Caller:
     """Whom the token belongs to. It alone is looked up in every workspace: it says which."""
     desk: Desk = request.app.state.desk
     secret = request.scope[doors.SECRET]

@@ -6,21 +6,12 @@ Pages under ``/api/v1/errors`` and the table in docs/api.md are made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from publisher.api.catalogue_entry import Entry
+from publisher.api.catalogue_posts import POSTS
 from publisher.words import N_
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One code. ``title`` says what, ``next`` what to do; both are looked up in catalogues."""
-
-    status: int
-    title: str
-    next: str
-
 
 _E = Entry
 
@@ -235,6 +226,7 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
         "time-twice": _E(422, N_("That time happens twice there"), N_("Say which, by its offset.")),
         "time-past": _E(422, N_("That time is past"), N_("Give a later one.")),
         "time-too-far": _E(422, N_("That time is too far ahead"), N_("Check the year.")),
+        **POSTS,
         "error": _E(409, N_("It was refused"), N_("Read detail; nothing was done.")),
     }
 )
@@ -243,3 +235,13 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
 def entry(code: str) -> Entry | None:
     """What is known of a code; None for one that has no page yet."""
     return ENTRIES.get(code)
+
+
+def as_table() -> str:
+    """Every code in Markdown, as docs/api.md has it."""
+    lines = ["| code | status | it says | what to do |", "|---|---|---|---|"]
+    lines += [
+        f"| `{code}` | {one.status} | {one.title} | {one.next} |"
+        for code, one in sorted(ENTRIES.items())
+    ]
+    return "\n".join(lines) + "\n"

@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import HTMLResponse
 
-from publisher.api.catalogue import ENTRIES, Entry
+from publisher.api.catalogue import ENTRIES
+from publisher.api.catalogue_entry import Entry
 from publisher.api.problems import Problem, Refusal
 from publisher.words import _, language
 

@@ -33,10 +33,12 @@ def operation(  # noqa: PLR0913 - what an operation is; each is named at its one
     more: tuple[int, ...] = (),
     headers: Mapping[str, str] | None = None,
     example: Mapping[str, Any] | None = None,
+    file: Mapping[str, Any] | None = None,
 ) -> Callable[[_Endpoint], _Endpoint]:
     """Declare one; its name is the function's, its summary the first line of its docstring.
 
     ``more``: statuses of problems beyond the usual ones. ``example``: a body that works.
+    ``file``: the media type object of a body that is bytes.
     """
     usual = _READS if method == "GET" else _WRITES
     replies: dict[int | str, dict[str, Any]] = documented(sorted({*usual, *more}))
@@ -49,6 +51,9 @@ def operation(  # noqa: PLR0913 - what an operation is; each is named at its one
         extra: dict[str, Any] = {PERMISSION: permission.value}
         if example is not None:
             extra["requestBody"] = {"content": {"application/json": {"example": dict(example)}}}
+        if file is not None:
+            body = {"required": True, "content": {"application/octet-stream": dict(file)}}
+            extra["requestBody"] = body
         router.add_api_route(
             path,
             endpoint,

@@ -12,10 +12,11 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from publisher.api.catalogue import ENTRIES, Entry, entry
+from publisher.api.catalogue import ENTRIES, entry
+from publisher.api.catalogue_entry import Entry
 from publisher.editorial.idempotency import StillRunning
 from publisher.engine.errors import Conflict, EnqueueError, NotFound, PublisherError
-from publisher.engine.job import State
+from publisher.engine.job import State, public_id
 from publisher.standing import OnPage
 from publisher.telemetry import scrub
 from publisher.vault import VaultError
@@ -66,6 +67,9 @@ class ProblemBody(BaseModel):
     next: str = Field(description="What to do, the safe action first.")
     errors: list[Fault] = Field(description="Everything that is wrong, where it is several.")
     job: str | None = Field(description="The job that stands in the way, where one does.")
+    current: dict[str, Any] | None = Field(
+        description="What is stored now, where yours was not saved because of it."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Problem:
     next: str | None = None
     errors: tuple[Fault, ...] = ()
     job: str | None = None
+    current: dict[str, Any] | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -108,6 +113,7 @@ class Problem:
             next=self.next if self.next is not None else _(known.next),
             errors=list(self.errors),
             job=self.job,
+            current=self.current,
         )
         return Response(
             body.model_dump_json(),
@@ -139,6 +145,7 @@ def of_refusal(error: PublisherError) -> Problem:
         on_page=_ON_PAGE.get(str(state), "no"),
         safe_to_repeat=state not in _UNDER_WAY,
         errors=_faults(error),
+        job=_job(error),
         headers=(("Retry-After", "1"),) if isinstance(error, StillRunning) else (),
     )
 
@@ -155,6 +162,12 @@ def _status(error: PublisherError, field: object) -> int:
             return 409
         case _:
             return 422
+
+
+def _job(error: PublisherError) -> str | None:
+    """The job that stands in the way, where the refusal names one."""
+    number = getattr(error, "holder", None) or getattr(error, "job_id", None)
+    return public_id(number) if isinstance(number, int) else None
 
 
 def _faults(error: PublisherError) -> tuple[Fault, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from sqlalchemy import Connection, select
@@ -33,9 +33,31 @@ def approve(
     All of it or, on an error, none. ``names``: refs or numbers. Raises ``NotFound`` for one that is
     none, and whatever ``reviews.approve`` and ``schedules.schedule`` raise.
     """
+    return approve_all(
+        conn,
+        {find_post(conn, name) for name in names},
+        who=who,
+        useful_for=useful_for,
+        registry=registry,
+        number=number,
+        comment=comment,
+    )
+
+
+def approve_all(
+    conn: Connection,
+    post_ids: Collection[int],
+    *,
+    who: Who,
+    useful_for: timedelta,
+    registry: Registry,
+    number: int | None = None,
+    comment: str = "",
+) -> tuple[list[Approved], list[Enqueued]]:
+    """The same by the posts' own numbers, which no other post's ref is taken for."""
     approved: list[Approved] = []
     added: list[Enqueued] = []
-    for post_id in sorted({find_post(conn, name) for name in names}):
+    for post_id in sorted({*post_ids}):
         approved.append(
             reviews.approve(
                 conn, post_id, who=who, registry=registry, number=number, comment=comment

@@ -58,6 +58,18 @@ def newest(conn: Connection, *, limit: int | None = None) -> tuple[Listed, ...]:
     return _read(conn, shown.order_by(posts.c.id.desc()).limit(limit))
 
 
+def page(
+    conn: Connection, *, limit: int, before: int | None = None, ref: str | None = None
+) -> tuple[Listed, ...]:
+    """As ``newest``; ``before``: only older than that post; ``ref``: only the one that has it."""
+    shown = _newest_versions().where(posts.c.trashed_at.is_(None))
+    if before is not None:
+        shown = shown.where(posts.c.id < before)
+    if ref is not None:
+        shown = shown.where(posts.c.ref == ref)
+    return _read(conn, shown.order_by(posts.c.id.desc()).limit(limit))
+
+
 def by_ref(conn: Connection, refs: Sequence[str]) -> dict[str, Listed]:
     """The posts that have these refs, by ref."""
     found: dict[str, Listed] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -151,9 +151,13 @@ def served(app: Any) -> Iterator[str]:  # noqa: ANN401 - any ASGI application
             assert not thread.is_alive()
 
 
+def _as_it_is(app: Any) -> Any:  # noqa: ANN401 - an ASGI application
+    return app
+
+
 @contextmanager
-def housed(pg: Postgres) -> Iterator[House]:
-    """A house on a database of its own."""
+def housed(pg: Postgres, wrap: Callable[[Any], Any] = _as_it_is) -> Iterator[House]:
+    """A house on a database of its own; ``wrap``: around the application that is served."""
     with ExitStack() as stack:
         ground = stack.enter_context(Ground.open(pg))
         settings = Settings(home=ground.home, database_url=SecretStr(pg.url(ground.name)))
@@ -179,7 +183,7 @@ def housed(pg: Postgres) -> Iterator[House]:
         wall = Wall()
         known = [wall, *(parts.registry.adapter(name) for name in parts.registry.platforms)]
         made = api.app(replace(parts, registry=Registry(known)))
-        url = stack.enter_context(served(made))
+        url = stack.enter_context(served(wrap(made)))
         client = stack.enter_context(
             httpx.Client(timeout=60, trust_env=False, verify=False, limits=_MANY)
         )

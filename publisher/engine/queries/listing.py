@@ -105,7 +105,8 @@ def job_rows(
         rows = conn.execute(query.limit(limit)).mappings().all()
         yield from map(job_row, reversed(rows))
         return
-    with conn.execution_options(yield_per=_BATCH).execute(query) as result:
+    # For this statement alone: set on the connection, it would make a cursor of every later write.
+    with conn.execute(query, execution_options={"yield_per": _BATCH}) as result:
         yield from map(job_row, result.mappings())
 
 
