@@ -21,6 +21,7 @@ from typing import BinaryIO, Final
 
 import structlog
 
+from publisher.editorial.media.kinds import HEAD_BYTES, sniff
 from publisher.editorial.media.refusal import MediaRefused
 from publisher.words import N_, _
 
@@ -109,8 +110,8 @@ def encode_anew(came: BinaryIO, made: BinaryIO, *, field: str) -> Picture:
             ).returncode
         except subprocess.TimeoutExpired:
             raise _refused({}, field, why="memory") from None
-        said.seek(0)
-        told = _read(said.read(_TOLD_BYTES))
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _TOLD_BYTES))
+        told = _read(said.read().rpartition(b"\n")[2])
     if code != 0 or told is None:
         # Killed for its time, or by a fault of a decoder: whatever it was, the file is no good.
         _log.warning("media.decoder_ended", code=code)
@@ -118,7 +119,24 @@ def encode_anew(came: BinaryIO, made: BinaryIO, *, field: str) -> Picture:
     if "refused" in told:
         _log.info("media.refused", why=told["refused"], met=told.get("met"))
         raise _refused(told, field, why=str(told["refused"]))
-    return Picture(str(told["type"]), int(told["width"]), int(told["height"]), int(told["frames"]))
+    picture = _made(told, made)
+    if picture is None:
+        _log.warning("media.decoder_lied")
+        raise _refused({}, field, why="unreadable")
+    return picture
+
+
+def _made(told: dict[str, str | int], made: BinaryIO) -> Picture | None:
+    """What the process says that it made; None where its bytes are something else."""
+    made.seek(0)
+    media_type = sniff(made.read(HEAD_BYTES))
+    try:
+        numbers = [int(told[name]) for name in ("width", "height", "frames")]
+    except (KeyError, ValueError, TypeError):
+        return None
+    if media_type is None or media_type != told.get("type") or min(numbers) < 1:
+        return None
+    return Picture(media_type, *numbers)
 
 
 _KEPT: Final = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
@@ -135,4 +153,5 @@ def _read(text: bytes) -> dict[str, str | int] | None:
 
 def _refused(numbers: dict[str, str | int], field: str, *, why: str) -> MediaRefused:
     code, what, fix = _REFUSALS.get(why, _REFUSALS["unreadable"])
-    return MediaRefused(_(what).format(**numbers), _(fix), code=code, field=field)
+    told = {name: numbers.get(name, 0) for name in ("width", "height")}
+    return MediaRefused(_(what).format(**told), _(fix), code=code, field=field)

@@ -6,7 +6,7 @@ our environment, and no file but the one that came and the one it makes. The cap
 before a pixel is decoded; the limits are for what lies about its size.
 
 Run as a script, it reads standard input and writes standard output, both regular files, and says
-on standard error, in JSON, what it made or why not. It imports nothing of ours.
+on the last line of standard error, in JSON, what it made or why not. It imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import resource
 import signal
 import sys
+import warnings
 from enum import StrEnum
 from importlib import import_module
 from io import BytesIO
@@ -127,11 +128,21 @@ def _still(
         # Where nothing is lost, quality is how hard it tries to be small.
         how = {"lossless": lossless, "quality": 40 if lossless else _QUALITY, "method": 2}
     image.load()
-    clean = _fitting(_in_srgb(ImageOps.exif_transpose(image)), media_type)
+    clean = _fitting(_in_srgb(_upright(image)), media_type)
     transparency = clean.info.get("transparency") if media_type == "image/png" else None
     clean.info = {} if transparency is None else {"transparency": transparency}
     clean.save(target, media_type.removeprefix("image/").upper(), **how)
     return clean.size
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as EXIF says. What cannot be read there counts for nothing, as in every viewer."""
+    try:
+        return ImageOps.exif_transpose(image)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - Pillow names no error for it
+        return image
 
 
 def _jpeg_settings(image: Image.Image) -> dict[str, Any]:
@@ -229,6 +240,7 @@ def _limit() -> None:
 
 def _main() -> None:
     _limit()
+    warnings.simplefilter("ignore")
     told: dict[str, object]
     with os.fdopen(0, "rb") as source, os.fdopen(1, "wb") as target:
         try:
@@ -240,7 +252,8 @@ def _main() -> None:
         except Exception as error:  # noqa: BLE001 - whatever Pillow meets, the picture is no good
             full = os.fstat(1).st_size >= OUTPUT_BYTES
             told = {"refused": Why.OUTPUT if full else Why.UNREADABLE, "met": type(error).__name__}
-    sys.stderr.write(json.dumps(told))
+    # On a line of its own: libraries of C may have said something before.
+    sys.stderr.write(f"\n{json.dumps(told)}")
 
 
 if __name__ == "__main__":

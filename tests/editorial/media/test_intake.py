@@ -205,6 +205,20 @@ def test_a_film_behind_a_picture_is_left_out(shelf: Library) -> None:
     assert b"ftyp" not in stored(shelf, take(shelf, came))
 
 
+@pytest.mark.parametrize(
+    "exif",
+    [
+        b"Exif\0\0garbage",
+        b"Exif\0\0II*\0\xff\xff\xff\x7f",
+        b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12",
+    ],
+)
+def test_what_is_told_badly_counts_for_nothing(shelf: Library, exif: bytes) -> None:
+    picture = opened(stored(shelf, take(shelf, encoded(halves(), "JPEG", exif=exif))))
+    assert picture.size == (40, 20)
+    assert not picture.getexif()
+
+
 def test_a_name_and_a_size_of_chunks_do_not_matter(shelf: Library) -> None:
     came = encoded(noise(), "PNG")
     bytewise = (came[at : at + 1] for at in range(len(came)))
@@ -373,6 +387,13 @@ def test_a_reader_that_breaks_off_stores_nothing(shelf: Library, rows: Rows) -> 
     assert rows() == NONE
 
 
+SAYS = """
+import json, sys
+sys.stdout.buffer.write("{file}".encode("latin-1"))
+sys.stderr.write(json.dumps({{"type": "image/png", "width": {size}, "height": 1, "frames": 1}}))
+"""
+
+
 def program(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have another program decode."""
     path = tmp_path / "program.py"
@@ -389,8 +410,8 @@ def test_the_decoder_finds_nothing_of_ours(tmp_path: Path, monkeypatch: pytest.M
     )
     program(tmp_path, text, monkeypatch)
     came, made = (tmp_path / "came").open("w+b"), (tmp_path / "made").open("w+b")
-    with came, made, (tmp_path / "another").open("w"):
-        pictures.encode_anew(came, made, field="file")
+    with came, made, (tmp_path / "another").open("w"), pytest.raises(MediaRefused):
+        pictures.encode_anew(came, made, field="file")  # it made no picture
     said = (tmp_path / "made").read_text()
     assert "canary" not in said
     assert said.strip().endswith("/ ['0', '1', '2', '3']")  # 3 lists the folder itself
@@ -405,6 +426,20 @@ def test_the_decoder_finds_nothing_of_ours(tmp_path: Path, monkeypatch: pytest.M
         ("raise SystemExit(1)", "media-unreadable"),
         ("print('no word')", "media-unreadable"),
         ("import sys; sys.stderr.write('[]')", "media-unreadable"),
+        ("import sys; sys.stderr.write('{}')", "media-unreadable"),
+        ('import sys; sys.stderr.write(\'{"refused": "side"}\')', "media-too-many-pixels"),
+        (SAYS.format(size=1, file="<html>"), "media-unreadable"),
+        (SAYS.format(size=1, file="GIF89a"), "media-unreadable"),
+        (SAYS.format(size='"x"', file="\\x89PNG\\r\\n\\x1a\\n"), "media-unreadable"),
+        (SAYS.format(size=0, file="\\x89PNG\\r\\n\\x1a\\n"), "media-unreadable"),
+        (
+            "import sys; sys.stderr.write('x' * 9999 + chr(10) + '{\"refused\": \"side\"')",
+            "media-unreadable",
+        ),
+        (
+            "import sys; sys.stderr.write('x' * 9999 + chr(10) + '{\"refused\": \"memory\"}')",
+            "media-too-demanding",
+        ),
         ('import sys; sys.stderr.write(\'{"refused": "memory"}\')', "media-too-demanding"),
         ('import sys; sys.stderr.write(\'{"refused": "no such word"}\')', "media-unreadable"),
     ],
