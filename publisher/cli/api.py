@@ -49,5 +49,8 @@ def api(
         if parent_pipe:
             children.when_parent_ends(server.stop)
         screen.say(_("API    {url}/api/v1").format(url=server.url))
-        screen.say_next("publisher tokens add NAME", f"curl {server.url}/api/v1/me")
+        screen.say_next(
+            "publisher tokens add NAME --user EMAIL --scope posts.read",
+            f"curl {server.url}/api/v1/me",
+        )
         server.run()
