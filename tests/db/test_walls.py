@@ -209,25 +209,41 @@ def test_it_ends_with_its_transaction(two: None, app: Engine) -> None:
 
 REACHES = (
     "INSERT INTO publisher.posts (created_by, workspace_id) VALUES ('x', 2)",
-    "INSERT INTO publisher.channels (platform, name, remote_id, workspace_id)"
-    " VALUES ('noop', 'x', 'x', 2)",
-    "INSERT INTO publisher.jobs (id, channel_id, kind, queue, due_at, run_at)"
-    " VALUES (99, 2, 'publish', 'publish', now(), now())",
-    "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
-    " VALUES (1, 2, now(), 'UTC')",
-    "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
-    " VALUES (2, 1, now(), 'UTC')",
-    "INSERT INTO publisher.post_versions (post_id, number, content, content_sha256, created_by)"
-    " VALUES (2, 2, 'x', sha256('x'), 'x')",
+    (
+        "INSERT INTO publisher.channels (platform, name, remote_id, workspace_id)"
+        " VALUES ('noop', 'x', 'x', 2)"
+    ),
+    (
+        "INSERT INTO publisher.jobs (id, channel_id, kind, queue, due_at, run_at)"
+        " VALUES (99, 2, 'publish', 'publish', now(), now())"
+    ),
+    (
+        "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
+        " VALUES (1, 2, now(), 'UTC')"
+    ),
+    (
+        "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
+        " VALUES (2, 1, now(), 'UTC')"
+    ),
+    (
+        "INSERT INTO publisher.post_versions (post_id, number, content, content_sha256, created_by)"
+        " VALUES (2, 2, 'x', sha256('x'), 'x')"
+    ),
     "INSERT INTO publisher.approvals (version_id, approved_by) VALUES (2, 'x')",
     "INSERT INTO publisher.job_events (job_id, event, who) VALUES (2, 'hold', 'x')",
-    "INSERT INTO publisher.verdicts (job_id, attempt, who, decision, reason)"
-    " VALUES (2, 1, 'x', 'live', 'x')",
+    (
+        "INSERT INTO publisher.verdicts (job_id, attempt, who, decision, reason)"
+        " VALUES (2, 1, 'x', 'live', 'x')"
+    ),
     "INSERT INTO publisher.memberships (workspace_id, user_id, role) VALUES (2, 1, 'admin')",
-    "INSERT INTO publisher.people_events (workspace_id, who, event, subject)"
-    " VALUES (2, 'x', 'x', 'x')",
-    'SELECT * FROM publisher.enqueue(\'[{"key": "k", "channel_id": 2, "kind": "publish",'
-    ' "queue": "publish", "content": "x", "run_at": "2026-01-01T00:00:00Z"}]\')',
+    (
+        "INSERT INTO publisher.people_events (workspace_id, who, event, subject)"
+        " VALUES (2, 'x', 'x', 'x')"
+    ),
+    (
+        'SELECT * FROM publisher.enqueue(\'[{"key": "k", "channel_id": 2, "kind": "publish",'
+        ' "queue": "publish", "content": "x", "run_at": "2026-01-01T00:00:00Z"}]\')'
+    ),
 )
 
 
@@ -264,10 +280,14 @@ def test_what_another_workspace_has_cannot_be_changed(
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
-        " VALUES (1, 2, now(), 'UTC')",
-        "INSERT INTO publisher.jobs (id, channel_id, post_id, kind, queue, due_at, run_at)"
-        " VALUES (99, 2, 1, 'publish', 'publish', now(), now())",
+        (
+            "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
+            " VALUES (1, 2, now(), 'UTC')"
+        ),
+        (
+            "INSERT INTO publisher.jobs (id, channel_id, post_id, kind, queue, due_at, run_at)"
+            " VALUES (99, 2, 1, 'publish', 'publish', now(), now())"
+        ),
         "UPDATE publisher.posts SET workspace_id = 2 WHERE id = 1",
         "UPDATE publisher.channels SET workspace_id = 2 WHERE id = 1",
     ],
