@@ -18,6 +18,9 @@ ROOT = Path(__file__).parents[2]
 # without a row is asked of everything.
 _LEDGER = "tests/engine/ledger"
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("migrations/versions/0009_times.py", (f"{_LEDGER}/test_backlog.py",
+                                           "tests/editorial/test_posting_times.py",
+                                           "tests/db/test_walls.py")),
     ("migrations/", ("tests/engine/test_refusals.py", "tests/engine/test_transition_rows.py",
                      f"{_LEDGER}/test_unique.py", f"{_LEDGER}/test_begin.py",
                      f"{_LEDGER}/test_enqueue.py", f"{_LEDGER}/test_quarantine.py",
@@ -25,7 +28,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "tests/engine/test_trigger.py")),
     ("publisher/engine/transitions.py", ("tests/engine/test_transition_rows.py",)),
     ("publisher/engine/ledger/claim.py", (f"{_LEDGER}/test_claim.py", f"{_LEDGER}/test_turns.py",
-                                           f"{_LEDGER}/test_runs.py")),
+                                           f"{_LEDGER}/test_runs.py",
+                                           f"{_LEDGER}/test_backlog.py")),
     ("publisher/engine/ledger/backlog.py", (f"{_LEDGER}/test_backlog.py",)),
     ("publisher/engine/ledger/begin.py", (f"{_LEDGER}/test_begin.py",)),
     ("publisher/engine/ledger/settle.py", (f"{_LEDGER}/test_settle.py",
@@ -34,7 +38,11 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/engine/ledger/late.py", (f"{_LEDGER}/test_late.py",
                                          "tests/engine/test_orphans.py")),
     ("publisher/engine/ledger/leases.py", (f"{_LEDGER}/test_leases.py",
-                                           f"{_LEDGER}/test_quarantine_again.py")),
+                                           f"{_LEDGER}/test_quarantine_again.py",
+                                           f"{_LEDGER}/test_backlog.py")),
+    ("publisher/engine/ledger/incarnations.py", (f"{_LEDGER}/test_runs.py",
+                                                 f"{_LEDGER}/test_backlog.py",
+                                                 "tests/engine/test_rescue.py")),
     ("publisher/engine/ledger/people.py", (f"{_LEDGER}/test_people.py",
                                            f"{_LEDGER}/test_unique.py")),
     ("publisher/engine/ledger/enqueue.py", (f"{_LEDGER}/test_enqueue.py",)),
