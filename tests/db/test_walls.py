@@ -58,6 +58,8 @@ INSERT INTO media (sha256, type, size)
     SELECT sha256(slug::bytea), 'image/png', id FROM workspaces;
 INSERT INTO media_uploads (workspace_id, sha256, original_sha256)
     SELECT id, sha256(slug::bytea), sha256(slug::bytea) FROM workspaces;
+INSERT INTO idempotency_keys (workspace_id, user_id, key, request_hmac, operation, status, body)
+    SELECT workspace_id, user_id, 'key', sha256('x'), 'POST /', 201, '{}' FROM memberships;
 INSERT INTO media_chunks (sha256, number, bytes)
     SELECT sha256(slug::bytea), id, 'x' FROM workspaces;
 INSERT INTO post_versions (id, post_id, number, content, content_sha256, created_by)
@@ -92,7 +94,8 @@ INSERT INTO orphans (incarnation, job_id, token, line)
 WHOSE = {
     "workspaces": "id",
     **dict.fromkeys(
-        ("posts", "channels", "memberships", "api_tokens", "people_events", "media_uploads"),
+        ("posts", "channels", "memberships", "api_tokens", "people_events", "media_uploads",
+         "idempotency_keys"),
         "workspace_id",
     ),
     "media": "size",
@@ -165,7 +168,13 @@ def app(settings: Settings) -> Iterator[Engine]:
         yield opened.engine
 
 
-NOT_THE_ENGINES = ("workspaces", "memberships", "api_tokens", "people_events")
+NOT_THE_ENGINES = (
+    "workspaces",
+    "memberships",
+    "api_tokens",
+    "people_events",
+    "idempotency_keys",
+)
 
 
 def seen(conn: Connection, *, besides: tuple[str, ...] = ()) -> dict[str, set[int]]:
