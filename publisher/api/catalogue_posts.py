@@ -23,6 +23,7 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             N_("Another post has that external_reference"),
             N_("Look at that post, or give another reference."),
         ),
+        "ref-refused": _E(422, N_("That cannot be a reference"), N_("Give another.")),
         "content-refused": _E(
             422, N_("A part cannot be kept as a post"), N_("Mend the part that is named.")
         ),
