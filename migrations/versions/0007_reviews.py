@@ -150,13 +150,15 @@ WHEN (NEW.post_id IS NOT NULL AND NEW.state = 'scheduled' AND NEW.hold_reason IS
       AND (OLD.state <> 'scheduled' OR OLD.hold_reason IS NOT NULL))
 EXECUTE FUNCTION job_approved();
 
--- At the end of the transaction, so that the journal has it after what brought the job back.
+-- At the end of the transaction, so that the journal has it after what brought the job back, and
+-- only where whoever holds it has not told so.
 CREATE FUNCTION job_hold_told() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = publisher, pg_temp AS $$
 BEGIN
     IF (SELECT hold_reason FROM jobs WHERE id = NEW.id) = NEW.hold_reason
        AND (SELECT e.event FROM job_events e
              WHERE e.job_id = NEW.id AND e.event IN ('hold', 'release_hold')
+               AND e.at >= transaction_timestamp()
              ORDER BY e.at DESC, e.id DESC LIMIT 1) IS DISTINCT FROM 'hold' THEN
         INSERT INTO job_events (job_id, event, who, attempt, detail)
         VALUES (NEW.id, 'hold', 'publisher', nullif(NEW.attempts, 0),
