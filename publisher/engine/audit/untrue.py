@@ -280,13 +280,17 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
   LEFT JOIN (SELECT id, post_id, number, content_sha256,
                     sha256(convert_to(content, 'UTF8')) AS made
                FROM {versions} w OFFSET 0) AS v ON v.id = c.version_id
+  LEFT JOIN (SELECT version_id, channel_id, content_sha256,
+                    sha256(convert_to(content, 'UTF8')) AS made
+               FROM version_variants w OFFSET 0) AS x
+         ON x.version_id = v.id AND x.channel_id = j.channel_id
   LEFT JOIN approvals a ON a.version_id = v.id
  WHERE (c.version_id IS NOT NULL OR c.version IS NOT NULL
         OR j.post_id IS NOT NULL AND starts_with(c.key, 'post:'))
    AND (v.id IS NULL OR a.version_id IS NULL
         OR v.post_id IS DISTINCT FROM j.post_id OR v.number IS DISTINCT FROM c.version
-        OR v.content_sha256 IS DISTINCT FROM c.content_sha256
-        OR v.made IS DISTINCT FROM c.content_sha256
+        OR coalesce(x.content_sha256, v.content_sha256) IS DISTINCT FROM c.content_sha256
+        OR coalesce(x.made, v.made) IS DISTINCT FROM c.content_sha256
         OR a.approved_at IS NULL OR a.approved_at > now() + interval '1 minute'
         OR coalesce(a.approved_by, '') = '')
 """,

@@ -11,6 +11,7 @@ from publisher.editorial.documents import Document
 from publisher.editorial.posts import Destination
 from publisher.editorial.schedules import Next
 from publisher.engine import ledger
+from publisher.engine.audit import CATALOGUE, ask
 from publisher.engine.content import Post, digest
 from publisher.engine.errors import OpenJobExists
 from publisher.engine.job import State
@@ -37,6 +38,8 @@ def test_one_job_for_each_channel_with_the_bytes_that_were_approved(desk: Desk) 
         assert bytes(sent) == digest(document.post_for(page.channel_id).to_json())
         assert sending.content_sha256 == sent
     assert desk.told(post) == ["created", "saved", "saved", "approved", "scheduled", "scheduled"]
+    (approved,) = [each for each in CATALOGUE if each.id == "T13"]
+    assert ask(desk.ground.conn, approved, None, alerted=True) is None  # each against its own variant
 
 
 def test_nothing_is_scheduled_that_was_changed_after_its_approval(desk: Desk) -> None:

@@ -266,6 +266,9 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         " WHERE job_id = [moved]"),
         ("UPDATE post_versions SET content = content || ' ' WHERE id = (SELECT version_id"
         " FROM job_contents WHERE job_id = [live 0])"),
+        ("INSERT INTO version_variants (version_id, channel_id, content, content_sha256, own)"
+        " SELECT c.version_id, j.channel_id, 'its own', sha256('its own'), '{text}' FROM jobs j"
+        " JOIN job_contents c ON c.job_id = j.id WHERE j.id = [moved]"),
     ),
     "T14": (
         "UPDATE jobs SET due_at = due_at + interval '1 hour' WHERE id = [for tomorrow]",
