@@ -183,6 +183,11 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
         "name-missing": _E(422, N_("A name is missing"), N_("Say to whom it is handed over.")),
         "same-post": _E(422, N_("Both links name one post"), N_("Give one of them.")),
         "worker-alive": _E(409, N_("That worker run is alive"), N_("Stop it instead.")),
+        "serves-others": _E(
+            409,
+            N_("That worker run serves other workspaces, too"),
+            N_("Whoever runs the deployment may state it gone: publisher workers declare-gone."),
+        ),
         "worker-over": _E(409, N_("That worker run is over"), N_("Nothing need be stated.")),
         # Channels.
         "place-taken": _E(

@@ -27,6 +27,28 @@ def own(conn: Connection) -> int:
     return int(number)
 
 
+def serves_others(conn: Connection) -> bool:
+    """Whether what the whole deployment shares serves other workspaces than the transaction's own.
+
+    Never for whoever runs the deployment.
+    """
+    return bool(conn.scalar(text(_OTHERS)))
+
+
+# Out of every workspace for a moment, ``own_workspace`` names the only one there is, or none.
+_OTHERS = """
+WITH here AS MATERIALIZED (
+    SELECT coalesce(current_setting('publisher.workspace', true), '') AS named),
+out AS MATERIALIZED (
+    SELECT set_config('publisher.workspace', '', true) FROM here),
+alone AS MATERIALIZED (
+    SELECT publisher.own_workspace() IS NOT NULL AS is_so FROM out),
+back AS MATERIALIZED (
+    SELECT set_config('publisher.workspace', (SELECT named FROM here), true) FROM alone)
+SELECT h.named <> '*' AND NOT a.is_so FROM here h, alone a, back
+"""
+
+
 def require(conn: Connection, slug: str) -> None:
     """Raise ``NotFound`` where the transaction's workspace is none."""
     if conn.scalar(select(func.publisher.workspace())) is not None:

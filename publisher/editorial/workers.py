@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from publisher.editorial import walls
 from publisher.editorial.unknowns import NotConfirmed, Signed
 from publisher.engine import ledger, queries
 from publisher.engine.errors import Conflict, NotFound
@@ -52,8 +53,15 @@ def declare_gone(
 
     ``confirm``: its host, as the operator typed it. A run that was seen within ``silent_after``
     is not gone. Raises ``NotFound``, ``NotConfirmed``, ``Conflict`` (``worker-alive``,
-    ``worker-over``).
+    ``worker-over``, ``serves-others``).
     """
+    if walls.serves_others(conn):
+        message = _(
+            "Worker run {n} sends for other workspaces, too, and to state it gone unlocks theirs."
+            " Nothing was recorded. Whoever runs the deployment may: publisher workers declare-gone"
+            " {n}"
+        )
+        raise Conflict(message.format(n=number), code="serves-others")
     found = next((at for at in listing(conn, every=True) if at.row.id == number), None)
     if found is None:
         raise NotFound(_("There is no worker run {n}.").format(n=number))
