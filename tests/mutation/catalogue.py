@@ -38,7 +38,8 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                                            f"{_LEDGER}/test_unique.py")),
     ("publisher/engine/ledger/enqueue.py", (f"{_LEDGER}/test_enqueue.py",)),
     ("publisher/engine/ledger/quarantine.py", (f"{_LEDGER}/test_quarantine.py",
-                                               f"{_LEDGER}/test_quarantine_again.py")),
+                                               f"{_LEDGER}/test_quarantine_again.py",
+                                               f"{_LEDGER}/test_held_back.py")),
     ("publisher/engine/ledger/suspects.py", (
         f"{_LEDGER}/test_doubts.py", f"{_LEDGER}/test_quarantine_again.py",
         f"{_LEDGER}/test_quarantine.py", "tests/reconciler/test_quarantine.py",
