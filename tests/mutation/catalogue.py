@@ -68,8 +68,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/adapters/mastodon/refusals.py", (
         "tests/adapters/test_mastodon_rows.py",
         "tests/adapters/test_mastodon_answers.py::TestClosedList")),
-    ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_answers.py",)),
-    ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_refusals.py",)),
+    ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_rows.py",
+                                      "tests/adapters/test_mastodon_answers.py")),
+    ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_rows.py",
+                                      "tests/adapters/test_telegram_refusals.py")),
     ("publisher/adapters/webhook/", ("tests/adapters/test_webhook_rows.py",)),
 )  # fmt: skip
 WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
