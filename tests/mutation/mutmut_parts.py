@@ -71,6 +71,7 @@ PARTS = (
             *("tests/engine/test_retry.py", "tests/engine/test_retry_more.py"),
             *("tests/engine/test_matching.py", "tests/engine/test_job.py"),
             *("tests/engine/test_adapter.py", "tests/engine/test_alert.py"),
+            "tests/engine/test_alert_words.py",
             *(f"{_R}/test_judge.py", f"{_R}/test_sender.py", "tests/test_telemetry.py"),
             "tests/engine/test_rules.py",
         ),
