@@ -62,6 +62,9 @@ def _arguments() -> argparse.Namespace:
         metavar="SECONDS",
         help="how long far tests are asked about a survivor",
     )
+    parser.add_argument(
+        "--near", action="store_true", help="ask the nearest tests alone; go on with --again"
+    )
     parser.add_argument("--record", action="store_true", help="learn which tests run which SQL")
     return parser.parse_args()
 
@@ -111,7 +114,8 @@ def _try(lane: Lane, found: Sequence[Mutant], given: argparse.Namespace) -> None
             _say(f"{len(waiting) - number + 1} are left; the time is up")
             return
         try:
-            result = lane.try_mutant(mutant, _stages(mutant, asked, lane.tree, given.far))
+            stages = _stages(mutant, asked, lane.tree, given.far)
+            result = lane.try_mutant(mutant, stages[:1] if given.near else stages)
             _check(lane, result, sound)
         except Broken as error:
             _say(f"{number}/{len(waiting)} says nothing  {mutant.id}\n{error}")

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from publisher.engine import ledger
+from publisher.engine.errors import Conflict
 from publisher.engine.job import Hold, JobId, State
 from publisher.engine.ledger.quarantine import hold_back
 from publisher.engine.witness import Cause
-from tests.engine.ground import Ground, Lane, Placed, Row, key, not_sent, published, refused_for_now
+from tests.engine.ground import (
+    Ground,
+    Lane,
+    Placed,
+    Row,
+    key,
+    lost,
+    not_sent,
+    published,
+    refused_for_now,
+)
 
 S = State
 
@@ -150,3 +162,47 @@ def test_what_was_held_for_another_reason_is_held_for_it_when_it_is_let_go(lane:
     assert holds(lane, sending) == ["quarantine"]
     let_go(lane, sending.id)
     assert holds(lane, sending) == [Hold.PARKED]
+
+
+# What else is asked of a quarantine
+
+
+def test_only_one_that_shows_a_loss_is_one_and_the_newest_counts(lane: Lane) -> None:
+    assert ledger.newest_loss(lane.ground.conn) is None
+    quarantine(lane, strict=False)
+    assert ledger.newest_loss(lane.ground.conn) is None
+    quarantine(lane)
+    newest = quarantine(lane)
+    quarantine(lane, strict=False)
+    at = lane.ground.one("SELECT at FROM quarantines WHERE id = %s", newest)
+    assert ledger.newest_loss(lane.ground.conn) == at
+
+
+def absent(lane: Lane, job: Placed) -> State:
+    """Its hand has been back for long; only what a database lacked may still arrive."""
+    ground = lane.ground
+    ground.sql("ALTER TABLE attempts DISABLE TRIGGER attempts_frozen")
+    ground.sql(
+        "UPDATE attempts SET begun_at = begun_at - interval '10 minutes',"
+        " settled_at = settled_at - interval '9 minutes' WHERE job_id = %s",
+        job.id,
+    )
+    ground.sql("ALTER TABLE attempts ENABLE TRIGGER attempts_frozen")
+    (doubt,) = ledger.doubts(ground.conn, [job.id])
+    return ledger.confirm_absent(
+        ground.conn, doubt, send_at=None, send=True, who="me", reason="x",
+        horizon=timedelta(seconds=60),
+    ).state  # fmt: skip
+
+
+def test_what_a_database_lacked_arrives_for_what_was_doubted_before(lane: Lane) -> None:
+    quarantine(lane)
+    after = lane.sending(run_at=now(lane))
+    assert lane.end(after, lost()).done
+    assert absent(lane, after) is S.SCHEDULED
+    before = lane.sending(run_at=now(lane))
+    assert lane.end(before, lost()).done
+    quarantine(lane)
+    with pytest.raises(Conflict) as refusal:
+        absent(lane, before)
+    assert refusal.value.code == "sender-may-be-alive"
