@@ -33,6 +33,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "tests/engine/test_refusals_more.py")),
     ("migrations/versions/0002", ("tests/engine/test_checks.py",
                                   "tests/engine/test_refusals_more.py",
+                                  "tests/engine/test_upgrades.py",
                                   "tests/reconciler/test_doubts.py")),
     ("migrations/", ("tests/engine/test_checks.py", f"{_LEDGER}/test_quarantine.py",
                      f"{_LEDGER}/test_quarantine_again.py", f"{_LEDGER}/test_held_back.py")),

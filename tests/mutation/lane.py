@@ -35,7 +35,7 @@ _FRESH = "template_mutant"
 _READY = "template_lane"
 _NOT_PREPARED = re.compile(
     r"psycopg\.errors\.(Syntax|Undefined|Ambiguous|Datatype|Indeterminate|Grouping|Wrong|"
-    r"InvalidColumn|CannotCoerce|InvalidTextRepresentation|CardinalityViolation)|"
+    r"InvalidColumn|CannotCoerce|InvalidTextRepresentation)|"
     r"ProgrammingError: (the query has|query parameter)|SyntaxError"
 )
 """What is no mutant but nonsense: a statement that cannot be prepared."""
