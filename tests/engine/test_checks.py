@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from publisher.engine.job import State
+from tests.engine.by_hand import LET_GO
 from tests.engine.ground import Driver, Ground, Lane
 
 S = State
@@ -122,6 +123,7 @@ CONTENT = "UPDATE job_contents SET {} WHERE job_id = %(scheduled)s"
 DOUBT = "UPDATE doubts SET {} WHERE job_id = %(unknown)s"
 WAITS = "UPDATE jobs SET {} WHERE id = %(scheduled)s"
 HELD = "UPDATE jobs SET {} WHERE id = %(claimed)s"
+TAKEN = "token = %(token)s, incarnation = 1, claimed_at = now(), lease_until = now()"
 KEY = "INSERT INTO job_keys (key, job_id) VALUES ({}, 999999)"
 
 # What may not be said, and beside it the nearest that may.
@@ -143,7 +145,8 @@ SAID: list[tuple[str, str | None]] = [
      "INSERT INTO media (sha256, type, size) VALUES ('x', 'image/png', 1)"),
     # A job.
     (WAITS.format("state = 'retrying'"), None),
-    (WAITS.format("token = %(token)s"), None),
+    (WAITS.format(TAKEN), HELD.format(TAKEN)),
+    (HELD.format(LET_GO), None),
     (WAITS.format("hand_at = now()"), HELD.format("hand_at = now()")),
     (WAITS.format("incarnation = 1"), None),
     (WAITS.format("claimed_at = now()"), None),
