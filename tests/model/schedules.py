@@ -123,7 +123,7 @@ def _ended_repeats(seed: int) -> Schedule:
         PostPlan(
             number, 1, "text", behaviour=Behaviour.DROP,
             then=Behaviour.REFUSE_INVALID if number % 2 else None,
-            times=1 if number % 2 else 6, useful_for=None if number % 2 else 1.5 * number,
+            times=1 if number % 2 else 3, useful_for=None if number % 2 else 1.5 * number,
         )
         for number in range(1, 13)
     )  # fmt: skip
