@@ -55,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which mutants there are")
     parser.add_argument("--report", action="store_true", help="say how the source stands")
     parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--anew", action="store_true", help="try again what was noticed, too")
     parser.add_argument(
         "--far",
         type=float,
@@ -105,7 +106,9 @@ def _try(lane: Lane, found: Sequence[Mutant], given: argparse.Namespace) -> None
     waiting = [
         mutant
         for mutant in found
-        if mutant.key not in lines or (given.again and lines[mutant.key].result not in book.NOTICED)
+        if given.anew
+        or mutant.key not in lines
+        or (given.again and lines[mutant.key].result not in book.NOTICED)
     ]
     asked: dict[str, Any] = json.loads(ASKED.read_text()) if ASKED.exists() else {}
     sound: set[str] = set()

@@ -158,6 +158,7 @@ def locks(lane: Lane) -> list[int]:
 
 def test_its_own_lock_is_in_nobodys_way_and_the_only_one_it_takes(lane: Lane) -> None:
     plain, job = lane.put(State.FAILED), put(lane, State.FAILED)
+    lane.ground.sql("SELECT retake_unique_lock(%s)", plain.id)
     assert locks(lane) == [job.id]
     for back in (plain, job):
         with lane.ground.app.engine.begin() as conn:
