@@ -89,6 +89,17 @@ def test_nothing_is_claimed_from_a_database_whose_tick_went_back(own_ground: Gro
     assert len(claim(lane, floor=value).jobs) == 1
 
 
+def test_nothing_is_claimed_under_a_number_that_is_another_runs(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    ours, other = own_ground.incarnation("ours.spool"), own_ground.incarnation("other.spool")
+    job = lane.add(queue=QUEUE)
+    for number, file in ((ours, "other.spool"), (other, "ours.spool"), (ours, "lost.spool")):
+        assert claim(lane, incarnation=number, file=file).jobs == ()
+    assert claim(lane, incarnation=other + 1, file="ours.spool").jobs == ()
+    assert own_ground.state(job) is S.SCHEDULED
+    assert [each.id for each in claim(lane, incarnation=ours, file="ours.spool").jobs] == [job]
+
+
 # When
 
 
