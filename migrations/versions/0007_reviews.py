@@ -143,17 +143,32 @@ CREATE FUNCTION job_approved() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = publisher, pg_temp AS $$
 BEGIN
     NEW.hold_reason := approval_hold(NEW.id, NEW.post_id);
-    IF NEW.hold_reason IS NOT NULL THEN
-        INSERT INTO job_events (job_id, event, who, attempt, detail)
-        VALUES (NEW.id, 'hold', 'publisher', nullif(NEW.attempts, 0),
-                jsonb_build_object('reason', NEW.hold_reason));
-    END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_approved BEFORE UPDATE ON jobs FOR EACH ROW
 WHEN (NEW.post_id IS NOT NULL AND NEW.state = 'scheduled' AND NEW.hold_reason IS NULL
       AND (OLD.state <> 'scheduled' OR OLD.hold_reason IS NOT NULL))
 EXECUTE FUNCTION job_approved();
+
+-- At the end of the transaction, so that the journal has it after what brought the job back.
+CREATE FUNCTION job_hold_told() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = publisher, pg_temp AS $$
+BEGIN
+    IF (SELECT hold_reason FROM jobs WHERE id = NEW.id) = NEW.hold_reason
+       AND (SELECT e.event FROM job_events e
+             WHERE e.job_id = NEW.id AND e.event IN ('hold', 'release_hold')
+             ORDER BY e.at DESC, e.id DESC LIMIT 1) IS DISTINCT FROM 'hold' THEN
+        INSERT INTO job_events (job_id, event, who, attempt, detail)
+        VALUES (NEW.id, 'hold', 'publisher', nullif(NEW.attempts, 0),
+                jsonb_build_object('reason', NEW.hold_reason));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER jobs_hold_told AFTER UPDATE ON jobs
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+WHEN (NEW.hold_reason IN ('approval withdrawn', 'changed after approval')
+      AND NEW.hold_reason IS DISTINCT FROM OLD.hold_reason)
+EXECUTE FUNCTION job_hold_told();
 
 CREATE FUNCTION content_approved() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = publisher, pg_temp AS $$
@@ -319,7 +334,8 @@ END $$;
 CREATE TRIGGER posts_trashed AFTER UPDATE OF trashed_at ON posts FOR EACH ROW
 WHEN (NEW.trashed_at IS NOT NULL AND OLD.trashed_at IS NULL) EXECUTE FUNCTION post_trashed();
 
-REVOKE ALL ON FUNCTION approval_hold(bigint, bigint), job_approved(), content_approved(),
+REVOKE ALL ON FUNCTION approval_hold(bigint, bigint), job_approved(), job_hold_told(),
+    content_approved(),
     approved_by_other(), approval_withdrawn(), version_supersedes(), version_sha256(bigint),
     version_whole(), post_trashed() FROM PUBLIC;
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from publisher.editorial import post_events, walls
 from publisher.editorial.actor import Actor, Who
-from publisher.editorial.documents import Document
+from publisher.editorial.documents import Document, DocumentRefused
 from publisher.editorial.post_events import Event
 from publisher.editorial.post_lock import LockedPost, lock
 from publisher.editorial.schema import post_channels, post_drafts, post_targets
 from publisher.editorial.schema import posts as posts_table
+from publisher.editorial.spelling import is_one_line
 from publisher.editorial.version_rows import read_version
 from publisher.engine.errors import Conflict, NotFound, PublisherError
 from publisher.engine.schema import channels
+
+REF_LONGEST: Final = 200
 
 
 class RefTaken(PublisherError):
@@ -81,6 +85,9 @@ def new(
     ``WorkspaceUnnamed``. Nothing was stored then.
     """
     written = document.to_json()
+    if ref is not None and not (0 < len(ref.strip()) <= REF_LONGEST and is_one_line(ref)):
+        message = f"A ref is one line of 1 to {REF_LONGEST} characters. Nothing was stored."
+        raise DocumentRefused(message, field="ref", code="ref-refused")
     workspace = walls.own(conn)
     actor = Actor.of(who)
     post_id = conn.scalar(
@@ -205,11 +212,12 @@ def require_channels(conn: Connection, post_id: int, channel_ids: Sequence[int])
     """Raise ``NotFound`` naming what is no channel of the post's workspace."""
     if not channel_ids:
         return
+    possible = [at for at in channel_ids if 0 < at < 2**31]
     known = set(
         conn.scalars(
             select(channels.c.id)
             .join(posts_table, posts_table.c.workspace_id == channels.c.workspace_id)
-            .where(posts_table.c.id == post_id, channels.c.id.in_(channel_ids))
+            .where(posts_table.c.id == post_id, channels.c.id.in_(possible))
         )
     )
     missing = [str(at) for at in channel_ids if at not in known]

@@ -42,7 +42,7 @@ def label(
     new = sorted({_clean(one, LABEL_LONGEST) for one in add})
     post = lock(conn, post_id)
     before = labels_of(conn, post.id)
-    gone = sorted({one.strip() for one in remove} - set(new))
+    gone = sorted({one.strip() for one in remove if is_one_line(one)} - set(new))
     conn.execute(
         delete(post_labels).where(post_labels.c.post_id == post.id, post_labels.c.label.in_(gone))
     )
@@ -73,7 +73,7 @@ def assign(
     new = {_clean(one.name, NAME_LONGEST): one.user_id for one in map(Actor.of, add)}
     post = lock(conn, post_id)
     before = assignees_of(conn, post.id)
-    gone = sorted({one.strip() for one in remove} - set(new))
+    gone = sorted({one.strip() for one in remove if is_one_line(one)} - set(new))
     conn.execute(
         delete(post_assignees).where(
             post_assignees.c.post_id == post.id, post_assignees.c.name.in_(gone)

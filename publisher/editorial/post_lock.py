@@ -6,6 +6,7 @@ for briefly, so that a worker is never kept for long and an editor is told inste
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,10 +16,12 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from publisher.editorial.schema import post_drafts, post_versions, posts
+from publisher.editorial.spelling import is_one_line
 from publisher.engine import ledger
 from publisher.engine.errors import Conflict, NotFound
 
 PATIENCE_MS: Final = 3_000
+_LARGEST: Final = 2**63 - 1
 _TOO_LATE: Final = ("55P03", "40P01")
 
 
@@ -65,6 +68,8 @@ def lock(conn: Connection, post_id: int) -> LockedPost:
     Raises ``NotFound``; ``Conflict`` (``busy``) where somebody else holds it for longer than
     ``PATIENCE_MS``. The transaction is over then.
     """
+    if not 0 < post_id <= _LARGEST:
+        raise _no_post(post_id)
     conn.execute(select(func.set_config("lock_timeout", str(PATIENCE_MS), True)))
     try:
         held = conn.execute(
@@ -88,7 +93,10 @@ def lock(conn: Connection, post_id: int) -> LockedPost:
 def find_post(conn: Connection, name: str) -> int:
     """The post with that ref, or that number. Raises ``NotFound``."""
     wanted = name.strip()
-    found = conn.scalars(select(posts.c.id).where(posts.c.ref == wanted).limit(2)).all()
+    found: Sequence[int] = ()
+    if is_one_line(wanted):
+        by_ref = select(posts.c.id).where(posts.c.ref == wanted).limit(2)
+        found = conn.scalars(by_ref).all()
     if len(found) > 1:
         numbers = ", ".join(map(str, found))
         message = f"{wanted} is a ref in more than one workspace. Give a number: {numbers}."
@@ -100,7 +108,7 @@ def find_post(conn: Connection, name: str) -> int:
         if number is not None:
             return int(number)
     message = (
-        f"There is no post with the ref or number {wanted[:80]}."
+        f"There is no post with the ref or number {wanted[:80] if is_one_line(wanted) else '…'}."
         " `publisher posts list` shows what there is."
     )
     raise NotFound(message)

@@ -75,7 +75,7 @@ def submit(
     nothing was changed. Raises ``Conflict`` (``already-approved``, ``version-is-old``,
     ``no-version``, ``in-trash``, ``busy``), ``NotFound``.
     """
-    comment = _kept(comment)
+    comment, approver = _kept(comment), _kept(approver or "")
     post = lock(conn, post_id)
     version = _newest(conn, post, number)
     if version.is_approved:

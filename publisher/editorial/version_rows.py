@@ -46,7 +46,8 @@ def read_version(conn: Connection, post_id: int, number: int | None = None) -> S
     """That version, or the newest. Raises ``NotFound``."""
     query = _versions().where(post_versions.c.post_id == post_id)
     if number is not None:
-        query = query.where(post_versions.c.number == number)
+        # One beyond the column is none, and not the database's to refuse.
+        query = query.where(post_versions.c.number == (number if 0 < number < 2**31 else 0))
     row = conn.execute(query.order_by(post_versions.c.number.desc()).limit(1)).first()
     if row is None:
         what = "no version" if number is None else f"no version {number}"

@@ -390,6 +390,27 @@ def test_the_database_refuses_two_within_the_spacing(
         conn.execute(insert, {"channel": page.id, "since": hours[1], "until": hours[3]})
 
 
+@pytest.mark.parametrize(
+    ("during", "who"),
+    [
+        ("empty", "p"),
+        ("(,2026-12-08)", "p"),
+        ("[2026-12-07,)", "p"),
+        ("[2026-12-07,2026-12-08)", ""),
+    ],
+)
+def test_a_taking_begins_and_ends_and_is_somebodys(
+    app_database: Database, pages: Pages, during: str, who: str
+) -> None:
+    insert = text(
+        "INSERT INTO taken_times (channel_id, during, taken_by, lapses_at)"
+        " VALUES (:channel, CAST(:during AS tstzrange), :who, now())"
+    )
+    given = {"channel": pages[0].id, "during": during, "who": who}
+    with pytest.raises(IntegrityError, match="taken_times_"), transaction(app_database) as conn:
+        conn.execute(insert, given)
+
+
 def test_whoever_would_wait_too_long_is_told(app_database: Database, page: Channel) -> None:
     with transaction(app_database) as first:
         posting_times.take(first, page.id, who="p")

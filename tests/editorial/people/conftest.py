@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import argon2
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from publisher.db.connect import Database
 from publisher.editorial.people import links, passwords, person, sign_in, users, workspaces
@@ -20,6 +20,7 @@ from publisher.vault import Vault
 PASSWORD = "plover kettle ninety"
 OTHER = "another long sentence"
 T = TypeVar("T")
+WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted"
 
 
 class Town:
@@ -79,6 +80,20 @@ class Town:
 
         with ThreadPoolExecutor(count) as pool:
             return list(pool.map(run, range(count)))
+
+    def meanwhile(self, first: Callable[[Connection], object], second: Callable[[], T]) -> object:
+        """What came of ``second`` when it began while ``first`` was done and not yet committed.
+
+        ``first`` is committed once ``second`` waits for it, or has ended without waiting.
+        """
+        with ThreadPoolExecutor(1) as pool:
+            with self.engine.begin() as conn:
+                first(conn)
+                running = pool.submit(second)
+                while not running.done() and not self.all(WAITING):
+                    pass
+            error = running.exception()
+            return running.result() if error is None else error
 
 
 @pytest.fixture

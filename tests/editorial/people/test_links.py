@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from publisher.editorial.people import links, sign_in, users
@@ -54,6 +55,29 @@ def test_twenty_at_once_and_one_comes_in(town: Town) -> None:
     ((sessions,),) = town.all("SELECT count(*) FROM sessions")
     ((set_,),) = town.all("SELECT count(*) FROM people_events WHERE event = 'password_set'")
     assert (sessions, set_) == (1, 1)
+
+
+def test_it_is_used_up_once_whatever_is_done_with_it(town: Town) -> None:
+    """Also by a use case that holds nothing else: the row itself decides."""
+    token = town.invite(ANN)
+
+    def use(_: int) -> links.Invited:
+        with town.engine.begin() as conn:
+            return links.use(conn, token)
+
+    came = town.at_once(8, use)
+    assert sum(isinstance(one, links.Invited) for one in came) == 1, came
+
+    reset = town.link(ANN)
+
+    def first(conn: Connection) -> None:
+        links.use(conn, reset)
+
+    def second() -> links.Invited:
+        with town.engine.begin() as conn:
+            return links.use(conn, reset)
+
+    assert isinstance(town.meanwhile(first, second), LinkUnusable)
 
 
 def test_what_was_used_or_is_over_or_never_was_says_the_same(town: Town) -> None:

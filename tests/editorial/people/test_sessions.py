@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import argon2
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from publisher.editorial.people import passwords, sessions, sign_in, users
@@ -149,6 +150,37 @@ def test_signing_in_while_being_disabled_leaves_nobody_in(town: Town) -> None:
     assert True in came
     ((left,),) = town.all("SELECT count(*) FROM sessions WHERE ended_at IS NULL")
     assert left == 0
+
+
+def test_whoever_another_party_vouches_for_waits_for_who_disables_them(town: Town) -> None:
+    ann = town.join(ANN).session.user_id
+
+    def first(conn: Connection) -> None:
+        users.disable(conn, users.find(conn, ANN), who="root")
+
+    def second() -> Begun:
+        with town.engine.begin() as conn:
+            return sign_in.begin_for(conn, ann, Method.OIDC, is_fresh=True)
+
+    assert isinstance(town.meanwhile(first, second), SignInRefused)
+
+
+def test_a_password_that_is_changed_while_it_is_checked_lets_nobody_in(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checking takes a while, and nothing is held meanwhile."""
+    town.join(ANN)
+    token = town.link(ANN)
+    matches = passwords.matches
+
+    def slowly(kept: str | None, password: str) -> bool:
+        is_right = matches(kept, password)
+        sign_in.by_link(town.engine, token=token, password=OTHER)
+        return is_right
+
+    monkeypatch.setattr(passwords, "matches", slowly)
+    with pytest.raises(SignInRefused):
+        town.sign_in(ANN, PASSWORD)
 
 
 def test_what_could_do_most_harm_asks_for_the_password_once_more(town: Town) -> None:

@@ -252,3 +252,15 @@ def test_what_a_standstill_holds_back_takes_the_new_text_and_waits_on(desk: Desk
     assert (desk.job(job)["hold_reason"], desk.text(job)) == (Hold.BACKLOG, "Better")
     desk.ground.sql("UPDATE jobs SET hold_reason = NULL WHERE id = %s", job)
     assert desk.job(job)["hold_reason"] is None
+
+
+def test_the_journal_tells_what_came_back_before_it_tells_why_it_is_held(desk: Desk) -> None:
+    page = desk.page()
+    post, (job,) = desk.out(page)
+    desk.send(page, job, refused())
+    desk.withdraw(post)
+    with desk.transaction() as conn:
+        ledger.requeue(conn, job, who="operator")
+    told = [(event["event"], event["who"]) for event in desk.ground.events(job)]
+    assert told[-2:] == [("requeue", "operator"), ("hold", "publisher")]
+    assert desk.ground.events(job)[-1]["detail"] == {"reason": Hold.APPROVAL}

@@ -462,6 +462,64 @@ def test_another_channels_rule_is_its_own(lane: Lane) -> None:
     assert held(lane) == late
 
 
+# Spacing, when a send is taken from its worker
+
+
+def rests(lane: Lane) -> bool:
+    """Whether the channel rests for its hour; and it never rested for another reason."""
+    not_before = gate(lane)["not_before"]
+    assert not_before is None or HOUR - MINUTE < not_before - datetime.now(UTC) <= HOUR
+    return not_before is not None
+
+
+def test_the_channel_of_a_run_that_is_over_rests(lane: Lane) -> None:
+    rule(lane, "send", spacing=HOUR)
+    lane.sending()
+    ledger.space(lane.ground.conn, lane.incarnation + 1)
+    assert not rests(lane)
+    ledger.space(lane.ground.conn, lane.incarnation)
+    assert rests(lane)
+
+
+def test_a_longer_rest_stays(lane: Lane) -> None:
+    lane.sending()
+    rule(lane, "send", spacing=HOUR, not_before=ago(-DAY))
+    before = gate(lane)["not_before"]
+    ledger.space(lane.ground.conn, lane.incarnation)
+    assert gate(lane)["not_before"] == before
+
+
+@pytest.mark.parametrize("state", [S.CLAIMED, S.UNKNOWN, S.PUBLISHED])
+def test_nothing_rests_for_what_was_not_being_sent(lane: Lane, state: State) -> None:
+    rule(lane, "send", spacing=HOUR)
+    lane.put(state)
+    ledger.space(lane.ground.conn, lane.incarnation)
+    assert not rests(lane)
+
+
+def test_nothing_rests_without_spacing_or_for_another_channels_send(lane: Lane) -> None:
+    lane.sending()
+    other = lane.ground.lane(in_flight=1)
+    rule(other, "send", spacing=HOUR)
+    ledger.space(lane.ground.conn, lane.incarnation)
+    assert not rests(lane)
+    assert not rests(other)
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_rescued_send_leaves_its_channel_resting(lane: Lane, *, is_over: bool) -> None:
+    rule(lane, "send", spacing=HOUR)
+    job = lane.sending()
+    if is_over:
+        lane.ground.sql(
+            "UPDATE jobs SET lease_until = clock_timestamp() - interval '1 min' WHERE id = %s",
+            job.id,
+        )
+    ledger.rescue(lane.ground.conn, grace=1.0, deaths=3, who="w")
+    assert lane.ground.state(job.id) is (S.UNKNOWN if is_over else S.SENDING)
+    assert rests(lane) is is_over
+
+
 # What the database refuses
 
 
