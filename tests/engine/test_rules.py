@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from publisher.engine.content import ContentError, Happening, Letter
+from publisher.engine.errors import Conflict, DuplicateJob, KeyBusy, KeyConflict, OpenJobExists
 from publisher.engine.job import congruence, rehearsal_key, rehearsed
 from publisher.engine.outcome import (
     CannotWithdraw,
@@ -20,6 +21,7 @@ from publisher.engine.outcome import (
 )
 from publisher.engine.recognition import difference, unreadable
 from publisher.engine.sender import DECLARED_MARGIN, Sender
+from publisher.engine.tally import Count, Lateness, Tally
 
 HANOI = timezone(timedelta(hours=7))
 
@@ -120,3 +122,62 @@ def test_only_the_full_stop_is_taken_off_what_could_not_be_read() -> None:
         assert unreadable(why).message == (
             "That link cannot be checked just now: it says X. Nothing was recorded."
         )
+
+
+# Refusals that people read
+
+
+def test_each_refusal_says_what_stands_and_what_to_do() -> None:
+    at = datetime(2026, 12, 7, 2, 0, tzinfo=UTC)
+    said = {
+        "key-exists": KeyConflict("post:1", 7, "failed"),
+        "duplicate-job": DuplicateJob("post:1", 7, at),
+        "open-job-exists": OpenJobExists("post:1", 7, "sending"),
+        "key-busy": KeyBusy("post:1"),
+    }
+    assert {error.code: str(error) for error in said.values()} == {
+        "key-exists": "This job already exists: post:1 is failed. Nothing was added. To post again"
+        " on purpose, give a new time.",
+        "duplicate-job": "post:1: same kind, content and queue as a job that is still current."
+        " Nothing was added. Allowed again at 2026-12-07 02:00:00 UTC or when that job is live.",
+        "open-job-exists": "post:1: this post already has a job on this channel that is sending."
+        " Nothing was added. Wait for its end, or cancel it while it is scheduled.",
+        "key-busy": "post:1 is being added by someone else just now. Ask again in a moment.",
+    }
+    for code, error in said.items():
+        assert (error.code, error.exit_code, error.key) == (code, 4, "post:1")
+    exists, duplicate, under_way, _ = said.values()
+    assert (exists.job_id, exists.state) == (7, "failed")
+    assert (duplicate.holder, duplicate.lapses_at) == (7, at)
+    assert (under_way.holder, under_way.state) == (7, "sending")
+
+
+def test_a_conflict_names_its_code_and_state() -> None:
+    plain, told = Conflict("no"), Conflict("no", code="too-late", state="unknown")
+    assert (str(plain), plain.code, plain.state, plain.exit_code) == ("no", "conflict", None, 4)
+    assert (str(told), told.code, told.state) == ("no", "too-late", "unknown")
+
+
+# What is counted
+
+
+def test_counts_go_up_by_label() -> None:
+    tally = Tally()
+    tally.count(Count.LOOKS, "found")
+    tally.count(Count.LOOKS, "found", by=2)
+    tally.count(Count.LOOKS, "absent")
+    tally.count(Count.RESCUES, "found")
+    assert tally.counts(Count.LOOKS) == {("found",): 3, ("absent",): 1}
+    assert tally.counts(Count.RESCUES) == {("found",): 1}
+    assert tally.counts(Count.BROKEN) == {}
+
+
+def test_lateness_is_in_the_bucket_it_does_not_exceed() -> None:
+    tally = Tally()
+    for seconds in (-3.0, 1.0, 1.001, 86_400.0, 86_401.0):
+        tally.late(seconds, "fake")
+    tally.late(0.5, "other")
+    assert tally.lateness() == {
+        "fake": Lateness((2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1), 172_803.001),
+        "other": Lateness((1, *[0] * 11), 0.5),
+    }

@@ -24,6 +24,8 @@ _FAILS_LOOKING: Final = Hit("wire", "listing: headers sent", "at", "cut")
 _DIES_LOOKING: Final = Hit("wire", "listing: headers sent", "at", "kill")
 _DIES_OVER_IT: Final = Hit("wire", "upload: headers sent", "at", "kill")
 _FROZEN_CLAIMING: Final = Hit("database", "channels", "after", "freeze")
+_FROZEN_IN_HAND: Final = Hit("database", "hands", "after", "freeze")
+_VERDICT_UNHEARD: Final = Hit("database", "verdict commit", "after", "cut")
 _NEVER_COMES: Final = Hit("worker", Place.SPOOL_COMPACTED, "at", Fault.KILL)
 """Nothing is compacted here: it only keeps the faults on."""
 _FROZEN_WITH_ITS_CLAIM: Final = Hit("worker", Point.BEFORE_BEGIN, "at", Fault.FREEZE)
@@ -103,18 +105,16 @@ def _answered_during_its_repeat(seed: int) -> Schedule:
 
 
 def _cancelled_repeats(seed: int) -> Schedule:
-    """A repeat is safe, and people hold and cancel it."""
-    posts = tuple(
-        PostPlan(number, 1, "text", behaviour=Behaviour.DROP, times=2) for number in range(1, 9)
-    )
+    """A repeat is safe, and a person calls it off while somebody has it claimed."""
+    posts = (PostPlan(1, 1, "photo", behaviour=Behaviour.DROP),)
     return _bare(
-        "cancelled-repeats", seed, (_FROZEN_WITH_ITS_CLAIM,) * 4, posts=posts, others=("bluesky",),
-        reconcilers=2, frozen_for="taken", edits=40, edits_of=("cancel", *_IDLY), workers=4,
+        "cancelled-repeats", seed, (_NEVER_COMES,), posts=posts, others=("bluesky",),
+        reconcilers=1, frozen_for="taken", edits=90, edits_of=("cancel", *_IDLY * 2), workers=2,
     )  # fmt: skip
 
 
-_IDLY: Final = ("restore",) * 4
-"""Nothing is cancelled yet that could be restored: so they wait for something to be under way."""
+_IDLY: Final = ("requeue",) * 4
+"""Nothing has failed that could be tried again: so they wait for something to be under way."""
 
 
 def _ended_repeats(seed: int) -> Schedule:
@@ -193,6 +193,7 @@ OWN: Final[Mapping[str, Callable[[int], Schedule]]] = {
 IN_TURN: Final[Mapping[str, tuple[Hit, ...]]] = {
     "poison": (_DIES_OVER_IT,) * 3,
     "answered-during-its-repeat": (_FROZEN_WITH_ITS_ANSWER, *(_FROZEN_CLAIMING,) * 5),
+    "cancelled-repeats": (_VERDICT_UNHEARD, *(_FROZEN_IN_HAND,) * 5),
     "seen-late": (_FROZEN_LOOKING,) * 6,
     "seen-after-its-poison": (_FROZEN_LOOKING, _DIES_LOOKING, _DIES_LOOKING),
     "seen-after-it-was-dropped": (_FROZEN_LOOKING, *(_FAILS_LOOKING,) * 6),

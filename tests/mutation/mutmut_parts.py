@@ -75,7 +75,7 @@ PARTS = (
             "tests/engine/test_alert_words.py",
             *(f"{_R}/test_judge.py", f"{_R}/test_judge_edges.py", f"{_R}/test_sender.py"),
             "tests/test_telemetry.py",
-            "tests/engine/test_rules.py",
+            *("tests/engine/test_rules.py", "tests/engine/test_recognition.py"),
         ),
     ),
     Part(

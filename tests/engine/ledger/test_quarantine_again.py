@@ -250,3 +250,14 @@ def test_a_doubtful_time_is_its_own_quarantines_and_mail_has_none(lane: Lane) ->
         letter = lane.add(run_at=then, queue=queue)
         assert ground.row(letter)["hold_reason"] is None
         assert row_or_none(lane, letter) == []
+
+
+def test_what_turns_out_live_leaves_the_others_in_quarantine(lane: Lane) -> None:
+    job, other = lane.add(), lane.add()
+    assert quarantine(lane)
+    before = row(lane, other)
+    ledger.found_live(lane.ground.conn, job, remote_id=None, permalink=None, who="me", reason="x")
+    left = row(lane, job)
+    assert (left["released_by"], left["release_reason"]) == ("engine", "the job is published")
+    assert (left["next_look_at"], left["look_token"]) == (None, None)
+    assert row(lane, other) == before
