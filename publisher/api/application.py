@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from publisher.api import (
     channels,
@@ -28,8 +29,8 @@ from publisher.bootstrap import App
 from publisher.editorial.people.roles import Permission
 from publisher.engine.errors import PublisherError
 
-VERSION: Final = "1.0.0"
-"""Of the API. What takes something away raises the first number, what adds the second."""
+VERSION: Final = "0.2.0"
+"""Of the API. What takes something away raises the first number; the second while that is 0."""
 _ABOUT: Final = (
     "Posts go out at most once: a send whose end is not known is `unknown`, is looked for, and is"
     " never sent again on our own. Every answer about a job says whether it is on the page"
@@ -81,6 +82,12 @@ def operations() -> Iterator[tuple[str, str, Permission]]:
                     yield method, f"{PREFIX}{route.path}", permission_of(route)
 
 
+def _taken() -> Callable[[str], tuple[str, ...]]:
+    """Which methods an address takes; the framework would name those of one operation alone."""
+    known = [(compile_path(path)[0], method) for method, path, _permission in operations()]
+    return lambda path: tuple(sorted({method for at, method in known if at.fullmatch(path)}))
+
+
 def describe() -> FastAPI:
     """The same with nothing behind it, for its description."""
     made = Described(
@@ -99,5 +106,6 @@ def describe() -> FastAPI:
     made.include_router(versioned)
     for kind in (Refusal, RequestValidationError, HTTPException, PublisherError):
         made.add_exception_handler(kind, refused)
+    made.state.taken = _taken()
     made.add_middleware(Doors)
     return made

@@ -23,6 +23,12 @@ def text() -> str:
     return json.dumps(document(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def series(version: str) -> tuple[str, ...]:
+    """Versions with equal ones only add to one another: the first number, or 0 and the second."""
+    first, second = version.split(".")[:2]
+    return (first, second) if first == "0" else (first,)
+
+
 def breaks(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """What a client of ``before`` loses with ``after``: each as a sentence's beginning.
 

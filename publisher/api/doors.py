@@ -32,6 +32,7 @@ CANONICAL: Final = "publisher.canonical"
 SECRET: Final = "publisher.secret"  # noqa: S105 - the name of a place
 REQUEST: Final = "publisher.request"
 _DEEPEST: Final = 50
+_MOST_NAMED: Final = 100
 _HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -43,6 +44,7 @@ _HEADERS: Final = (
 )
 _BEARER: Final = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -103,7 +105,12 @@ def _broken(error: Exception, scope: Scope) -> Problem:
 def _check_address(scope: Scope) -> None:
     query = scope["query_string"].decode("latin-1")
     parts = [("path", scope["path"])]
-    for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=100):
+    try:
+        named = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_NAMED)
+    except ValueError:
+        detail = _("The address names more than {n} things.").format(n=_MOST_NAMED)
+        raise Refusal(Problem.of("request-invalid", detail, field="query")) from None
+    for name, value in named:
         parts += [(name, name), (name, value)]
     for where, text in parts:
         _check_text(where if _storable(where) is None else "query", text)
@@ -148,13 +155,14 @@ def unauthenticated(*, given: bool) -> Problem:
 
 async def _checked_body(scope: Scope, receive: Receive) -> Receive:
     """Read the body, and give it once more to whoever comes after."""
-    if scope["path"] == UPLOAD and scope["method"] == "POST":
+    if scope["path"] == UPLOAD:
+        # Bytes of a file: whoever takes them counts them as they come.
         return receive
     length = _header(scope, b"content-length") or ""
     if length.isascii() and length.isdigit() and int(length[:20]) > BODY_CAP:
         raise Refusal(_too_large())
     body = await _read(receive)
-    if body and scope["method"] not in _READS:
+    if body and scope["method"] in _WITH_BODY:
         if not _is_json(_header(scope, b"content-type")):
             detail = _("The body's Content-Type is not application/json.")
             raise Refusal(Problem.of("content-type-unknown", detail, field="Content-Type"))

@@ -74,7 +74,7 @@ async def add_media(here: Here, request: Request) -> Response:
 @operation(
     router,
     "POST",
-    "/media/fetch",
+    "/media-from-url",
     Permission.MEDIA_WRITE,
     MediaTold,
     status=201,

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["posts"])
 _JOBS: Final = 200
+_HIGHEST: Final = 2**62
 _LONGEST: Final = 250_000
-PostNumber = Annotated[int, Path(ge=1, le=2**62, description="Its number.", examples=[518])]
+PostNumber = Annotated[int, Path(ge=1, le=_HIGHEST, description="Its number.", examples=[518])]
 ChannelNumber = Annotated[int, Field(ge=1, le=INTEGER)]
 Text = Annotated[str, Field(max_length=_LONGEST)]
 Link = Annotated[str, Field(max_length=_LONGEST)]
@@ -374,7 +375,7 @@ def _media(
 def _before(cursor: str | None) -> int | None:
     if cursor is None:
         return None
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > len(str(2**62)):
+    if not cursor.isascii() or not cursor.isdigit() or int(cursor) > _HIGHEST:
         detail = _("This cursor is none of ours. Take next_cursor of the page before.")
         raise Refusal(Problem.of("request-invalid", detail, field="cursor"))
     return int(cursor)

@@ -183,15 +183,19 @@ def _faults(error: PublisherError) -> tuple[Fault, ...]:
     )[:_MOST]
 
 
-def of_http(error: HTTPException) -> Problem:
-    """The framework's own: no such address, no such method, no body it can read."""
+def of_http(error: HTTPException, taken: Sequence[str] = ()) -> Problem:
+    """The framework's own: no such address, no such method, no body it can read.
+
+    ``taken``: the methods that the address takes.
+    """
     headers = tuple((error.headers or {}).items())
     match error.status_code:
         case 404:
             return Problem.of("not-found", _("There is nothing at this address."))
         case 405:
             detail = _("This address does not take that method.")
-            return Problem.of("method-not-allowed", detail, headers=headers)
+            allow = (("Allow", ", ".join(taken)),) if taken else headers
+            return Problem.of("method-not-allowed", detail, headers=allow)
         case 413:
             return Problem.of("body-too-large", _("The body is too large."))
         case status if status >= 500:  # noqa: PLR2004 - servers' own
@@ -255,7 +259,7 @@ def away(*, safe: bool) -> Problem:
     )
 
 
-async def refused(_request: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
     """Answer what was raised on the way."""
     match error:
         case Refusal():
@@ -263,7 +267,7 @@ async def refused(_request: Request, error: Exception) -> Response:
         case RequestValidationError():
             return of_validation(error).response()
         case HTTPException():
-            return of_http(error).response()
+            return of_http(error, request.app.state.taken(request.scope["path"])).response()
         case PublisherError():
             return of_refusal(error).response()
         case _:  # pragma: no cover - nothing else is registered

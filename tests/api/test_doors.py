@@ -83,8 +83,14 @@ def test_every_answer_has_the_headers_and_no_cookie(
 
 
 def test_a_method_that_is_not_taken_names_those_that_are(house: House) -> None:
-    answer = house.call("DELETE", "/me")
-    assert (answer.json()["code"], answer.headers["allow"]) == ("method-not-allowed", "GET")
+    for path, taken in (
+        ("/me", "GET"),
+        ("/posts", "GET, POST"),
+        ("/posts/7", "GET, PUT"),
+        ("/media", "POST"),
+    ):
+        answer = house.call("DELETE", path)
+        assert (answer.json()["code"], answer.headers["allow"]) == ("method-not-allowed", taken)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +160,14 @@ def test_a_body_of_another_type_is_refused(house: House, kind: str) -> None:
 @pytest.mark.parametrize("path", ["/jobs?queue=a%00b", "/jobs?%00=1", "/jobs/%00", "/jobs/%ff"])
 def test_addresses_that_cannot_be_stored_are_refused(house: House, path: str) -> None:
     house.refused(422, "text-unstorable", "GET", path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/jobs?" + "&".join(["state=failed"] * 101), "/posts?cursor=" + "9" * 19, "/posts?cursor=x"],
+)
+def test_queries_that_are_too_much_are_refused(house: House, path: str) -> None:
+    assert house.refused(422, "request-invalid", "GET", path)["field"] in ("query", "cursor")
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Basic YTpi", "Bearer x y", "Bearer \xe9"])

@@ -1,7 +1,8 @@
 """Every operation for every role with whatever the description lets through, and what it does not.
 
-schemathesis makes the requests from the description; ids of both workspaces are among them. A few
-examples of each run with the other tests; ``make api-fuzz`` runs many.
+schemathesis makes the requests from the description; ids of both workspaces are among them. With
+the other tests each role asks by the examples, and an admin by some more; ``make api-fuzz`` asks
+much more, for each.
 """
 
 from __future__ import annotations
@@ -120,11 +121,18 @@ def test_nothing_breaks_and_nothing_of_another_workspace_is_read(
 ) -> None:
     house, watch = watched
     before = sum(watch.statuses.values())
-    phases = "examples,fuzzing" if QUICK else "examples,coverage,fuzzing"
+    # RFC 6585, section 3: what is missing is a precondition.
+    config = "[checks.missing_required_header]\nexpected-statuses = [400, 401, 403, 422, 428]\n"
+    (tmp_path / "schemathesis.toml").write_text(config)
+    phases = "examples,coverage,fuzzing"
+    if QUICK:
+        phases = "examples,fuzzing" if role is Role.ADMIN else "examples"
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", str(schema), "--url", house.url),
         *("--header", f"Authorization: {house.bearer(role)['Authorization']}"),
-        *("--phases", phases, "--max-examples", str(EXAMPLES), "--workers", "4"),
+        *("--phases", phases, "--max-examples", str(EXAMPLES)),
+        # One alone: CPython 3.11 loses count of its recursion where several threads parse source.
+        *("--workers", "1"),
         *("--exclude-checks", ",".join(LEFT_OUT)),
         *("--suppress-health-check", "all", "--generation-database", "none"),
         *("--continue-on-failure", "--no-shrink", "--warnings", "off", "--no-color"),
