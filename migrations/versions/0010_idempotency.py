@@ -29,6 +29,7 @@ CREATE TRIGGER idempotency_keys_append_only BEFORE UPDATE OR DELETE ON idempoten
 FOR EACH ROW EXECUTE FUNCTION refuse('PB060', 'an answer that was given stays as it was');
 
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY;
+CREATE POLICY engine ON idempotency_keys TO publisher_engine USING (true) WITH CHECK (true);
 CREATE POLICY app ON idempotency_keys TO publisher_app
     USING ((SELECT everywhere()) OR workspace_id = (SELECT workspace()));
 
