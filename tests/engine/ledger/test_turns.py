@@ -48,6 +48,15 @@ def test_a_page_with_nothing_to_claim_takes_nobodys_turn(own_ground: Ground, kep
     assert [each.id for each in claim(first).jobs] == [job]
 
 
+@pytest.mark.parametrize("kept", [each for each in KEPT if "UPDATE jobs" in each])
+def test_beside_one_that_may_run_another_still_may_not(own_ground: Ground, kept: str) -> None:
+    lane = own_ground.lane()
+    lane.add(queue=QUEUE)
+    do(own_ground, kept, lane)
+    job = lane.add(queue=QUEUE)
+    assert [each.id for each in claim(lane, limit=8).jobs] == [job]
+
+
 def test_a_full_page_takes_nobodys_turn_and_fullness_is_its_own(own_ground: Ground) -> None:
     first, second = own_ground.lane(in_flight=1), own_ground.lane(in_flight=1)
     for _ in range(2):
