@@ -6,7 +6,11 @@ import json
 
 import pytest
 
+from publisher.adapters.mastodon.formats import capabilities
 from publisher.adapters.mastodon.refusals import classify
+from publisher.adapters.mastodon.servers import Server, ServerKind
+from publisher.engine.adapter import Promise
+from publisher.engine.content import Post
 from publisher.engine.outcome import Answer, Deferred, Proof
 from publisher.transport import Reply
 
@@ -54,3 +58,21 @@ def test_only_a_limit_rests_the_channel() -> None:
     busy = classify(reply(422, "has not finished processing"), 0)
     assert isinstance(busy, Deferred)
     assert (busy.rest_channel, busy.retry_after) == (False, None)
+
+
+KEY_HONOURED = {ServerKind.MASTODON, ServerKind.PLEROMA, ServerKind.HOLLO}
+
+
+@pytest.mark.parametrize("kind", ServerKind)
+def test_what_each_program_is_trusted_with(kind: ServerKind) -> None:
+    """Ten minutes short of the hour that a key lives; and one listing alone is known as whole."""
+    server = Server(kind, "4.5.1")
+    assert Server.kept(server.keep({})) == server
+    can = capabilities(Post("Text").to_json(), server)
+    keyed = kind in KEY_HONOURED
+    assert can.repeat_for == (3000.0 if keyed else None)
+    assert can.promise is (
+        Promise.SAFE_WHILE_THE_KEY_LIVES if keyed else Promise.AT_MOST_ONCE_WITH_EVIDENCE
+    )
+    assert can.listing_is_exhaustive is (kind is ServerKind.MASTODON)
+    assert (can.can_look, can.repeat_is_atomic) == (True, False)

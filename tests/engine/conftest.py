@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from tests.engine.fallen import Fallen
-from tests.engine.ground import Driver, Ground, Lane
+from tests.engine.ground import Driver, Ground, Lane, superuser
 from tests.postgres import Postgres
 
 
@@ -44,6 +44,13 @@ def own_ground(pg: Postgres) -> Iterator[Ground]:
 def lane(ground: Ground) -> Lane:
     """A channel and a queue of this test's own."""
     return ground.lane()
+
+
+@pytest.fixture
+def root(ground: Ground) -> Iterator[Driver]:
+    """Somebody with every right, whom triggers stop all the same; it is all taken back."""
+    with superuser(ground.server, ground.name) as conn, conn.transaction(force_rollback=True):
+        yield conn
 
 
 @pytest.fixture

@@ -205,11 +205,13 @@ def test_numbers_only_go_up_and_one_at_a_time(session: Session, lane: Lane) -> N
 
 
 def test_only_a_job_that_ended_badly_counts_anew(session: Session, lane: Lane) -> None:
-    job = lane.put(S.FAILED)
-    session.allows(
-        "UPDATE jobs SET state = 'scheduled', failures = 0, deaths = 0 WHERE id = %(id)s",
-        id=job.id,
-    )
+    for state in (S.FAILED, S.MISSED):
+        job = lane.put(state)
+        lane.ground.sql("UPDATE jobs SET failures = 2, deaths = 1 WHERE id = %s", job.id)
+        session.allows(
+            "UPDATE jobs SET state = 'scheduled', failures = 0, deaths = 0 WHERE id = %(id)s",
+            id=job.id,
+        )
 
 
 @pytest.mark.parametrize(

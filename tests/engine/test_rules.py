@@ -1,254 +1,183 @@
-"""The engine's small rules: contents, refusals, outcomes in writing, recognition, counting."""
+"""Small rules by hand: a rehearsal's keys, a deletion's refusals, a sender as it is read."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from publisher.engine import errors, recognition
 from publisher.engine.content import ContentError, Happening, Letter
-from publisher.engine.evidence import Candidate, Mismatch, NotThisPost
-from publisher.engine.matching import Sought
+from publisher.engine.errors import Conflict, DuplicateJob, KeyBusy, KeyConflict, OpenJobExists
+from publisher.engine.job import congruence, rehearsal_key, rehearsed
 from publisher.engine.outcome import (
-    Answer,
+    CannotWithdraw,
+    Certain,
     Deferred,
-    Outcome,
-    Proof,
-    Published,
+    NotWithdrawn,
     Reason,
     Rejected,
     Unauthorized,
-    Unknown,
-    outcome_from_json,
-    outcome_json,
+    cannot_withdraw,
 )
-from publisher.engine.tally import LATENESS_BOUNDS, Count, Tally
+from publisher.engine.recognition import difference, unreadable
+from publisher.engine.sender import DECLARED_MARGIN, Sender
+from publisher.engine.tally import Count, Lateness, Tally
 
-AT = datetime(2026, 12, 7, 2, 3, 4, tzinfo=UTC)
-
-LETTER = Letter("ops@example.org", "Subject", "Text", AT, "<p>Text</p>", {"jobs": [1, 2]})
-LETTER_JSON = (
-    '{"about":{"jobs":[1,2]},"at":"2026-12-07T02:03:04+00:00","html":"<p>Text</p>",'
-    '"subject":"Subject","text":"Text","to":"ops@example.org"}'
-)
-HAPPENING = Happening("job.settled", AT, {"job": 7})
-HAPPENING_JSON = '{"at":"2026-12-07T02:03:04+00:00","data":{"job":7},"type":"job.settled"}'
+HANOI = timezone(timedelta(hours=7))
 
 
-def test_a_letter_and_back() -> None:
-    assert LETTER.to_json() == LETTER_JSON
-    assert Letter.from_json(LETTER_JSON) == LETTER
-    plain = Letter("a@b", "S", "T", AT)
-    assert Letter.from_json(plain.to_json()) == plain
+# Keys
 
 
-def test_a_letter_without_what_may_be_missing() -> None:
-    parts = json.loads(LETTER_JSON)
-    del parts["html"], parts["about"]
-    assert Letter.from_json(json.dumps(parts)) == Letter(
-        "ops@example.org", "Subject", "Text", AT, None, {}
-    )
-
-
-@pytest.mark.parametrize("name", ["to", "subject", "text", "at"])
-@pytest.mark.parametrize("value", [None, 5, ["x"]])
-def test_no_letter(name: str, value: object) -> None:
-    parts = json.loads(LETTER_JSON)
-    said = "^not the content of a mail: it needs to, subject, text and at, an instant$"
-    for broken in (parts | {name: value}, {k: v for k, v in parts.items() if k != name}):
-        with pytest.raises(ContentError, match=said):
-            Letter.from_json(json.dumps(broken))
+def test_a_rehearsals_key_names_run_number_channel_and_instant_in_utc() -> None:
+    at = datetime(2026, 12, 7, 9, 0, 0, 5, tzinfo=HANOI)
+    key = rehearsal_key("run_1.a-b", 12, 3, at)
+    assert key == "rehearsal:run_1.a-b:12/channel:3/at:2026-12-07T02:00:00.000005Z"
+    assert rehearsed(key) == ("run_1.a-b", 12)
 
 
 @pytest.mark.parametrize(
-    "more", [{"html": 5}, {"about": []}, {"at": "2026-12-07T02:03:04"}, {"at": "soon"}]
+    "key",
+    ["post:1/channel:2/at:x", "rehearsal:a/1", "rehearsal:a:b/", "rehearsal::1/", "rehearsal:a:1",
+     "x rehearsal:a:1/", "rehearsal:a b:1/"],
+)  # fmt: skip
+def test_every_other_key_is_no_rehearsals(key: str) -> None:
+    assert rehearsed(key) is None
+
+
+@pytest.mark.parametrize("digits", ["x", "X", "0x"])
+def test_a_letter_beyond_f_is_no_digit(digits: str) -> None:
+    assert congruence(digits) is None
+
+
+# What a refusal means for a deletion
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "after"),
+    [
+        (Unauthorized(Reason.NEEDS_RECONNECTING, "no"), NotWithdrawn.NEEDS_RECONNECTING, None),
+        (Unauthorized(Reason.MISSING_PERMISSION, "no"), NotWithdrawn.REFUSED, None),
+        (Rejected(Reason.CONTENT_REFUSED, "no"), NotWithdrawn.REFUSED, None),
+        (Deferred(Reason.RATE_LIMITED, "no", retry_after=9.0), NotWithdrawn.RATE_LIMITED, 9.0),
+        (Deferred(Reason.BUSY, "no", retry_after=9.0), NotWithdrawn.UNCLEAR, 9.0),
+        (Deferred(Reason.BUSY, "no"), NotWithdrawn.UNCLEAR, None),
+    ],
 )
-def test_no_letter_either(more: dict[str, object]) -> None:
-    with pytest.raises(ContentError):
-        Letter.from_json(json.dumps(json.loads(LETTER_JSON) | more))
-    with pytest.raises(ContentError):
-        Letter.from_json("[")
+def test_what_a_refusal_means_for_a_deletion(
+    failure: Certain, reason: NotWithdrawn, after: float | None
+) -> None:
+    assert cannot_withdraw(failure) == CannotWithdraw(reason, "no", after)
 
 
-def test_a_happening_and_back() -> None:
-    assert HAPPENING.to_json() == HAPPENING_JSON
-    assert Happening.from_json(HAPPENING_JSON) == HAPPENING
+# Who sent it
+
+AT = datetime(2026, 12, 7, 2, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", ["type", "at", "data"])
-@pytest.mark.parametrize("value", [None, 5, ["x"]])
-def test_no_happening(name: str, value: object) -> None:
-    parts = json.loads(HAPPENING_JSON)
-    said = "^not the content of a webhook: it needs type, data and at, an instant$"
-    for broken in (parts | {name: value}, {k: v for k, v in parts.items() if k != name}):
-        with pytest.raises(ContentError, match=said):
-            Happening.from_json(json.dumps(broken))
-    with pytest.raises(ContentError):
-        Happening.from_json(json.dumps(parts | {"at": "2026-12-07T02:03:04"}))
+@pytest.mark.parametrize("proof", ["returned_at", "ended_at", "declared_gone_at"])
+def test_a_sender_is_read_as_the_database_says_it(proof: str) -> None:
+    none = {"returned_at": None, "ended_at": None, "declared_gone_at": None}
+    facts = {"run": 7, "host": "here", **none}
+    assert Sender.read(facts) == Sender(7, "here")
+    assert Sender.read(facts | {proof: AT.isoformat()}) == Sender(7, "here", **{proof: AT})  # type: ignore[arg-type]
+    lost = Sender.read({"run": None, "host": None, **none})
+    assert lost == Sender(0, "an unknown host")
 
 
-def test_what_is_said_of_a_job_that_was_not_added() -> None:
-    exists = errors.KeyConflict("key", 7, "failed")
-    assert (exists.key, exists.job_id, exists.state) == ("key", 7, "failed")
-    assert str(exists) == (
-        "This job already exists: key is failed. Nothing was added. "
-        "To post again on purpose, give a new time."
-    )
-    same = errors.DuplicateJob("key", 7, AT)
-    assert (same.key, same.holder, same.lapses_at) == ("key", 7, AT)
-    assert str(same) == (
-        "key: same kind, content and queue as a job that is still current. Nothing was "
-        "added. Allowed again at 2026-12-07 02:03:04 UTC or when that job is live."
-    )
-    under_way = errors.OpenJobExists("key", 7, "unknown")
-    assert (under_way.key, under_way.holder, under_way.state) == ("key", 7, "unknown")
-    assert str(under_way) == (
-        "key: this post already has a job on this channel that is unknown. Nothing was "
-        "added. Wait for its end, or cancel it while it is scheduled."
-    )
-    busy = errors.KeyBusy("key")
-    assert busy.key == "key"
-    assert str(busy) == "key is being added by someone else just now. Ask again in a moment."
+def test_a_persons_word_counts_a_quarter_of_an_hour_later() -> None:
+    assert timedelta(minutes=15) == DECLARED_MARGIN
+    assert Sender(7, "here", declared_gone_at=AT).sure_gone_at() == AT + timedelta(minutes=15)
+    assert Sender(7, "here", ended_at=AT).sure_gone_at() == AT
 
 
-def test_a_conflict_carries_its_code_and_the_state() -> None:
-    plain = errors.Conflict("no")
-    assert (str(plain), plain.code, plain.state, plain.exit_code) == ("no", "conflict", None, 4)
-    named = errors.Conflict("no", code="too-late", state="missed")
-    assert (named.code, named.state) == ("too-late", "missed")
+# Words
 
 
-ANSWER = Answer(409, {"x": "y"}, "body")
-OUTCOMES: list[Outcome] = [
-    Published("r1", "https://example.org/1", AT, answer=ANSWER),
-    Published("r1"),
-    Rejected(Reason.CONTENT_REFUSED, "no", "row", validated_before_storing=True, answer=ANSWER),
-    Deferred(Reason.BUSY, "later", Proof.NOT_SENT, "row", 5.0, rest_channel=True),
-    Unauthorized(Reason.NEEDS_RECONNECTING, "who", "row", answer=None),
-    Unknown(Reason.NO_ANSWER, "?", "handle", ANSWER),
-]
+def test_what_is_wrong_with_a_content_is_kept_for_whoever_reads_the_log() -> None:
+    naive = Letter("a@example.org", "s", "t", datetime(2026, 12, 7)).to_json()  # noqa: DTZ001 - the fault
+    for content, why in (
+        (naive, "a time without a zone is no instant"),
+        ('{"at":"2026-12-07T02:00:00+00:00","subject":"s","text":"t","to":1}', "not a str"),
+    ):
+        with pytest.raises(ContentError) as error:
+            Letter.from_json(content)
+        assert str(error.value.__cause__) == why
+    with pytest.raises(ContentError) as error:
+        Happening.from_json('{"at":"2026-12-07T02:00:00+00:00","data":[],"type":"x"}')
+    assert str(error.value.__cause__) == "not a dict"
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
-def test_an_outcome_goes_through_the_spool_unchanged(outcome: Outcome) -> None:
-    written = json.loads(json.dumps(outcome_json(outcome)))
-    assert written["kind"] == type(outcome).__name__
-    again = outcome_from_json(written)
-    assert again == outcome
-    for name in ("reason", "proof", "at", "answer"):
-        assert type(getattr(again, name, None)) is type(getattr(outcome, name, None))
+def test_marks_that_show_nothing_are_passed_over_in_comparing() -> None:
+    mark, alike = "\u200e", "b" * 50
+    for sent in (f"a{mark}{alike}c", f"a{mark}{mark}{alike}c", f"{mark}a{alike}{mark}c"):
+        shown = difference(sent, f"a{alike}d")
+        assert [text[-1] for text in shown] == ["c", "d"]
+        assert shown[1] == f"…{'b' * 16}d"
+    assert difference(f"{alike}\u200dc", f"{alike}c") == (f"…{'b' * 16}[ZWJ]c", f"…{'b' * 16}c")
 
 
-SOUGHT = Sought("Grist from eight.", began_at=AT, now=AT + timedelta(minutes=5))
-
-
-def post(
-    text: str = "Grist from eight.", *, after: float = 1.0, ours: bool | None = None
-) -> object:
-    shown = Candidate("r1", text, AT + timedelta(seconds=after), None, ours)
-    found = recognition.recognise(SOUGHT, shown)
-    return "it" if found is shown else found
-
-
-def refusal(code: Mismatch, why: str) -> NotThisPost:
-    return NotThisPost(code, f"That link is not this post: {why}. Nothing was recorded.")
-
-
-def test_what_nothing_speaks_against_is_taken() -> None:
-    assert post() == "it"
-    assert post(ours=True) == "it"
-    assert post("Grist  from\u200b eight.") == "it"
-    assert post(after=-60) == "it"
-
-
-def test_too_early_by_more_than_the_clocks_may_differ() -> None:
-    assert post(after=-61) == refusal(
-        Mismatch.TOO_EARLY, "it was created at 02:02:03 UTC, before we sent at 02:03:04 UTC"
-    )
-    assert post(after=-86_400) == refusal(
-        Mismatch.TOO_EARLY,
-        "it was created at 2026-12-06 02:03:04 UTC, before we sent at 2026-12-07 02:03:04 UTC",
-    )
-
-
-def test_another_text_is_shown_where_it_parts() -> None:
-    assert post("Grist from nine.") == refusal(
-        Mismatch.TEXT_DIFFERS,
-        "its text differs here: we sent “Grist from eight.”, it has “Grist from nine.”",
-    )
-
-
-def test_what_somebody_else_made_is_not_ours() -> None:
-    why = "somebody else made it; another application or other media are on it"
-    assert post(ours=False) == refusal(Mismatch.NOT_OURS, why)
-
-
-def test_the_other_refusals_in_words() -> None:
-    assert recognition.no_link("x" * 80, "Mastodon", "https://a/1") == refusal(
-        Mismatch.NO_LINK,
-        f"“{'x' * 80}” is no link to or id of a post on Mastodon, such as https://a/1",
-    )
-    cut = recognition.no_link("x" * 81, "Mastodon", "https://a/1")
-    assert f"“{'x' * 79}…” is no link" in cut.message
-    assert recognition.not_found("this Page") == refusal(
-        Mismatch.NOT_FOUND,
-        "no such post is on this Page; it was taken down, or it is somebody else's",
-    )
-    assert recognition.another("another Page (102)") == refusal(
-        Mismatch.ANOTHER_PAGE, "it belongs to another Page (102)"
-    )
-    for why in ("it is down", "it is down.", "it is down. "):
-        assert recognition.unreadable(why) == NotThisPost(
-            Mismatch.UNREADABLE,
-            "That link cannot be checked just now: it is down. Nothing was recorded.",
+def test_only_the_full_stop_is_taken_off_what_could_not_be_read() -> None:
+    for why in ("it says X", "it says X.", "it says X. "):
+        assert unreadable(why).message == (
+            "That link cannot be checked just now: it says X. Nothing was recorded."
         )
 
 
-@pytest.mark.parametrize(
-    ("sent", "shown", "both"),
-    [
-        ("abc", "abd", ("abc", "abd")),
-        ("a", "", ("a", "")),
-        ("a b", "a  b c", ("a b", "a b c")),
-        ("x" * 16 + "y" + "z" * 30, "x" * 16 + "q", ("x" * 16 + "y" + "z" * 23 + "…",
-                                                     "x" * 16 + "q")),
-        ("x" * 17 + "y", "x" * 17 + "q", ("…" + "x" * 16 + "y", "…" + "x" * 16 + "q")),
-        ("a\u200bb", "ac", ("a[ZWSP]b", "ac")),
-        ("\u200ba", "\u200eb", ("[ZWSP]a", "[LRM]b")),
-        ("a\u200db", "ab", ("a[ZWJ]b", "ab")),
-        ("cafe\u0301s", "café!", ("cafés", "café!")),
-        ("a" + "z" * 24, "b", ("a" + "z" * 23 + "…", "b")),
-        ("a" + "z" * 23, "b", ("a" + "z" * 23, "b")),
-    ],
-)  # fmt: skip
-def test_where_two_texts_part(sent: str, shown: str, both: tuple[str, str]) -> None:
-    assert recognition.difference(sent, shown) == both
+# Refusals that people read
 
 
-def test_marks_and_control_characters_are_shown() -> None:
-    assert recognition.visible_marks("a\u200db\x1b\x7f") == "a[ZWJ]b\u241b�"
+def test_each_refusal_says_what_stands_and_what_to_do() -> None:
+    at = datetime(2026, 12, 7, 2, 0, tzinfo=UTC)
+    said = {
+        "key-exists": KeyConflict("post:1", 7, "failed"),
+        "duplicate-job": DuplicateJob("post:1", 7, at),
+        "open-job-exists": OpenJobExists("post:1", 7, "sending"),
+        "key-busy": KeyBusy("post:1"),
+    }
+    assert {error.code: str(error) for error in said.values()} == {
+        "key-exists": "This job already exists: post:1 is failed. Nothing was added. To post again"
+        " on purpose, give a new time.",
+        "duplicate-job": "post:1: same kind, content and queue as a job that is still current."
+        " Nothing was added. Allowed again at 2026-12-07 02:00:00 UTC or when that job is live.",
+        "open-job-exists": "post:1: this post already has a job on this channel that is sending."
+        " Nothing was added. Wait for its end, or cancel it while it is scheduled.",
+        "key-busy": "post:1 is being added by someone else just now. Ask again in a moment.",
+    }
+    for code, error in said.items():
+        assert (error.code, error.exit_code, error.key) == (code, 4, "post:1")
+    exists, duplicate, under_way, _ = said.values()
+    assert (exists.job_id, exists.state) == (7, "failed")
+    assert (duplicate.holder, duplicate.lapses_at) == (7, at)
+    assert (under_way.holder, under_way.state) == (7, "sending")
 
 
-def test_counts_by_what_and_labels() -> None:
+def test_a_conflict_names_its_code_and_state() -> None:
+    plain, told = Conflict("no"), Conflict("no", code="too-late", state="unknown")
+    assert (str(plain), plain.code, plain.state, plain.exit_code) == ("no", "conflict", None, 4)
+    assert (str(told), told.code, told.state) == ("no", "too-late", "unknown")
+
+
+# What is counted
+
+
+def test_counts_go_up_by_label() -> None:
     tally = Tally()
-    tally.count(Count.OUTCOMES, "published", "fake")
-    tally.count(Count.OUTCOMES, "published", "fake", by=2)
     tally.count(Count.LOOKS, "found")
-    assert tally.counts(Count.OUTCOMES) == {("published", "fake"): 3}
-    assert tally.counts(Count.LOOKS) == {("found",): 1}
-    assert tally.counts(Count.RESCUES) == {}
+    tally.count(Count.LOOKS, "found", by=2)
+    tally.count(Count.LOOKS, "absent")
+    tally.count(Count.RESCUES, "found")
+    assert tally.counts(Count.LOOKS) == {("found",): 3, ("absent",): 1}
+    assert tally.counts(Count.RESCUES) == {("found",): 1}
+    assert tally.counts(Count.BROKEN) == {}
 
 
-def test_lateness_by_bucket_and_in_sum() -> None:
+def test_lateness_is_in_the_bucket_it_does_not_exceed() -> None:
     tally = Tally()
-    for seconds in (-5.0, 0.5, 1.0, 1.5, 90_000.0):
+    for seconds in (-3.0, 1.0, 1.001, 86_400.0, 86_401.0):
         tally.late(seconds, "fake")
-    tally.late(7.0, "other")
-    late = tally.lateness()
-    assert set(late) == {"fake", "other"}
-    assert late["fake"].buckets == (3, 1, *[0] * (len(LATENESS_BOUNDS) - 2), 1)
-    assert late["fake"].seconds == 90_003.0
-    assert late["other"].seconds == 7.0
-    assert sum(late["other"].buckets) == 1
+    tally.late(0.5, "other")
+    assert tally.lateness() == {
+        "fake": Lateness((2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1), 172_803.001),
+        "other": Lateness((1, *[0] * 11), 0.5),
+    }

@@ -57,14 +57,17 @@ def test_pairs_leave_out_staying_put() -> None:
     assert ("cancelled", "published") not in pairs
 
 
+ELSE = "sending is entered by something else than begin_send$"
+
+
 @pytest.mark.parametrize(
     ("key", "ends", "hole"),
     [
-        ((S.PUBLISHED, E.REQUEUE), (S.SCHEDULED,), "published has an exit"),
-        ((S.FAILED, E.BEGIN_SEND), (S.SENDING,), "sending is entered"),
-        ((S.SCHEDULED, E.HOLD), (S.SENDING,), "sending is entered"),
-        ((S.UNKNOWN, E.DROP), (S.FAILED,), "never reached"),
-        ((S.CANCELLED, E.RESTORE), None, "events without a row"),
+        ((S.PUBLISHED, E.REQUEUE), (S.SCHEDULED,), "published has an exit$"),
+        ((S.FAILED, E.BEGIN_SEND), (S.SENDING,), ELSE),
+        ((S.SCHEDULED, E.HOLD), (S.SENDING,), ELSE),
+        ((S.UNKNOWN, E.DROP), (S.FAILED,), "never reached: .*DROPPED"),
+        ((S.CANCELLED, E.RESTORE), None, "events without a row: .*RESTORE"),
     ],
 )
 def test_a_table_with_a_hole_is_not_imported(
@@ -73,7 +76,7 @@ def test_a_table_with_a_hole_is_not_imported(
     broken = {**TABLE, key: ends}
     if ends is None:
         del broken[key]
-    with pytest.raises(AssertionError, match=hole):
+    with pytest.raises(AssertionError, match=f"^{hole}"):
         transitions._check(broken)  # type: ignore[arg-type]
 
 

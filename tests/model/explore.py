@@ -20,14 +20,16 @@ _OF_FAULTS = frozenset({"die", "reboot", "damage", "back up", "lose commits", "a
 class Explored:
     """What a search came to.
 
-    ``broken``: the rule, or nothing. ``trace``: the moves that lead there. ``events``: how often
-    each (state, event, state) was made. ``verbs``: how often each (who, what).
+    ``broken``: the rule, or nothing. ``trace``: the moves that lead there. ``all_broken``: every
+    rule that was, where the search went on. ``events``: how often each (state, event, state) was
+    made. ``verbs``: how often each (who, what).
     """
 
     world: World
     states: int = 0
     moves: int = 0
     broken: str = ""
+    all_broken: set[str] = field(default_factory=set)
     trace: list[str] = field(default_factory=list)
     events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     verbs: Counter[str] = field(default_factory=Counter)
@@ -50,26 +52,30 @@ class _Graph:
         return number
 
 
-def explore(world: World, *, at_most: int = _ENDLESS, ways_out: bool = True) -> Explored:
-    """Go everywhere. Stops at the first broken rule."""
+def explore(
+    world: World, *, at_most: int = _ENDLESS, ways_out: bool = True, goes_on: bool = False
+) -> Explored:
+    """Go everywhere. Stops at the first broken rule, or ``goes_on`` past it to find the others."""
     result = Explored(world)
     first = canonical(world, start(world))
     graph = _Graph({}, array("q"), [])
     graph.add(first, -1)
     frontier = [first]
-    while frontier and not result.broken:
+    while frontier:
         result.depth += 1
-        frontier = _next(world, graph, frontier, result)
+        frontier = _next(world, graph, frontier, result, goes_on=goes_on)
         if len(graph.number) > at_most:
             message = f"{world.name}: more than {at_most} states"
             raise OverflowError(message)
     result.states = len(graph.number)
-    if not result.broken and ways_out:
+    if ways_out and (goes_on or not result.broken):
         _require_ways_out(graph, result)
     return result
 
 
-def _next(world: World, graph: _Graph, frontier: list[State], result: Explored) -> list[State]:
+def _next(
+    world: World, graph: _Graph, frontier: list[State], result: Explored, *, goes_on: bool
+) -> list[State]:
     found: list[State] = []
     seen = graph.number
     for state in frontier:
@@ -87,6 +93,10 @@ def _next(world: World, graph: _Graph, frontier: list[State], result: Explored) 
                 found.append(after)
             if step.verb not in _OF_FAULTS and here != there:
                 graph.into[there].append(here)
+            if goes_on:
+                result.all_broken.add(invariants.broken_by(world, step))
+                result.all_broken |= {*invariants.all_broken_in(world, after)} if is_new else {""}
+                continue
             said = invariants.broken_by(world, step)
             if not said and is_new:
                 said = invariants.broken_in(world, after)
@@ -96,6 +106,7 @@ def _next(world: World, graph: _Graph, frontier: list[State], result: Explored) 
                 if not is_new:
                     result.trace.append(f"{step.who}: {step.verb}")
                 return []
+    result.all_broken.discard("")
     return found
 
 
@@ -144,4 +155,5 @@ def _require_ways_out(graph: _Graph, result: Explored) -> None:
     stuck = next((number for number, was in enumerate(reached) if not was), None)
     if stuck is not None:
         result.broken = invariants.NO_WAY_OUT
+        result.all_broken.add(result.broken)
         result.trace = _trace(result.world, graph, stuck)

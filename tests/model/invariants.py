@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from publisher.engine.job import State as Named
@@ -58,6 +58,11 @@ def broken_in(world: World, state: State) -> str:
         if said := invariant(world, state):
             return said
     return ""
+
+
+def all_broken_in(world: World, state: State) -> Iterator[str]:
+    """Every invariant that does not hold here, and nothing for each that does."""
+    return (invariant(world, state) for invariant in _INVARIANTS)
 
 
 def broken_by(world: World, step: Step) -> str:

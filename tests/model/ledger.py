@@ -289,6 +289,8 @@ def is_gone(world: World, journal: Journal, number: int) -> bool:
     attempt = journal.attempts[number - 1]
     if attempt.end in RETURNED:
         return True
+    if attempt.end == "drained" and not world.keeps("a hand that was given up has not returned"):
+        return True
     return attempt.run < len(journal.runs) and journal.runs[attempt.run].ended
 
 

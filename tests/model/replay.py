@@ -27,9 +27,10 @@ from tests.model.state import (
 )
 from tests.model.tidying import canonical
 from tests.model.trace import FORMAT, Trace
+from tests.model.way import At, Way
 
 Seen = dict[str, Any]
-Came = dict[State, tuple[State, Step] | None]
+Came = dict[At, tuple[At, Step] | None]
 
 _KEYS: Final = {"bluesky": "atomic", "webhook": "atomic", "mastodon": "life"}
 _AT_MOST: Final = 60_000
@@ -123,23 +124,26 @@ def explain(trace: Trace) -> Explained:
     if trace["format"] != FORMAT:
         message = f"a trace of format {trace['format']}, and this reads {FORMAT}"
         raise ValueError(message)
-    world = world_of(trace)
+    way = Way(world_of(trace), trace["moves"], has_page=trace["final"]["posts"] is not None)
     result = Explained(trace)
     layers: list[Came] = []
-    here: Came = {canonical(world, start(world)): None}
+    here: Came = {(canonical(way.world, start(way.world)), 0): None}
     moments = [one for one in trace["seen"] if _is_a_moment(one)]
-    has_page = trace["final"]["posts"] is not None
     for at, moment in enumerate(moments):
-        reached = _spread(world, here, has_page=has_page, quiet=_quiet_before(moments, at))
+        least, most = way.bounds(moment["at"])
+        reached = _spread(way, here, most=most, quiet=_quiet_before(moments, at))
         result.widest = max(result.widest, len(reached))
-        found = _taken(world, reached, moment)
+        found = {
+            there: came for there, came in _taken(way, reached, moment).items()
+            if least <= there[1] <= most
+        }  # fmt: skip
         if not found:
             raise Unexplained(_said(trace, moments, at, reached))
         layers += (reached, found)
         here = found
-    reached = _spread(world, here, has_page=has_page, quiet=frozenset())
+    reached = _spread(way, here, most=len(trace["moves"] or ()), quiet=frozenset())
     layers.append(reached)
-    ends = [state for state in reached if _is_final(trace, state)]
+    ends = [at for at in reached if way.is_over(at) and _is_final(trace, at[0])]
     if not ends:
         raise Unexplained(_said(trace, moments, len(moments), reached))
     _walk_back(layers, ends[0], result)
@@ -162,22 +166,25 @@ def _quiet_before(moments: list[Seen], at: int) -> frozenset[str]:
     return frozenset()
 
 
-def _spread(world: World, first: Came, *, has_page: bool, quiet: frozenset[str]) -> Came:
-    """Everything that may have come about unseen. Raises ``TooWide``."""
+def _spread(way: Way, first: Came, *, most: int, quiet: frozenset[str]) -> Came:
+    """Everything that may have come about unseen, with at ``most`` so many changes of state.
+
+    Raises ``TooWide``.
+    """
     reached: Came = dict.fromkeys(first)
     frontier = list(first)
     while frontier:
-        found: list[State] = []
-        for state in frontier:
-            for step in steps(world, state):
-                if step.verb in quiet or not _is_unseen(state, step, has_page=has_page):
+        found: list[At] = []
+        for at in frontier:
+            for step in steps(way.world, at[0]):
+                if step.verb in quiet or not _is_unseen(at[0], step, has_page=way.has_page):
                     continue
-                after = canonical(world, step.state)
-                if after not in reached:
-                    reached[after] = (state, step)
+                after = way.after(at, step)
+                if after is not None and after[1] <= most and after not in reached:
+                    reached[after] = (at, step)
                     found.append(after)
         if len(reached) > _AT_MOST:
-            message = f"{world.name}: more than {_AT_MOST} states explain one moment"
+            message = f"{way.world.name}: more than {_AT_MOST} states explain one moment"
             raise TooWide(message)
         frontier = found
     return reached
@@ -197,15 +204,17 @@ def _rows(journal: Journal) -> object:
     return job.state, job.hold, job.live, [(a.end, a.proof) for a in journal.attempts]
 
 
-def _taken(world: World, reached: Came, moment: Seen) -> Came:
+def _taken(way: Way, reached: Came, moment: Seen) -> Came:
     found: Came = {}
     matches = _MATCHES[moment["what"]]
-    for state in reached:
-        if moment["what"] == "look" and state.journal.job.state != UNKNOWN:
-            found[state] = None  # written just after somebody else had decided
-        for step in steps(world, state):
-            if matches(moment, state, step):
-                found.setdefault(canonical(world, step.state), (state, step))
+    for at in reached:
+        if moment["what"] == "look" and at[0].journal.job.state != UNKNOWN:
+            found[at] = None  # written just after somebody else had decided
+        for step in steps(way.world, at[0]):
+            if matches(moment, at[0], step):
+                after = way.after(at, step)
+                if after is not None:
+                    found.setdefault(after, (at, step))
     return found
 
 
@@ -227,7 +236,18 @@ def _settle(moment: Seen, before: State, step: Step) -> bool:
     was, now = _attempt(before, moment), _attempt(step.state, moment)
     if was is None or now is None or was.end == now.end:
         return False
-    return "outcome" not in moment or now.end == end_of(moment["outcome"], moment["reason"])
+    if "outcome" not in moment:
+        return True
+    is_so = now.end == end_of(moment["outcome"], moment["reason"])
+    return is_so and _is_called(step.event, moment["outcome"])
+
+
+_CALLED: Final = {"rejected": "reject", "deferred": "defer", "unauthorized": "unauthorized"}
+"""What a certain failure is called where it moves the job: the model lets each come of any."""
+
+
+def _is_called(event: str, outcome: str | None) -> bool:
+    return event not in _CALLED.values() or _CALLED.get(outcome or "") == event
 
 
 def _attempt(state: State, moment: Seen) -> Attempt | None:
@@ -258,6 +278,8 @@ def _event(moment: Seen, before: State, step: Step) -> bool:
     if verbs is None:
         return step.event == moment["event"]
     if step.verb not in verbs or (step.was or before.journal.job.state) != moment["from"]:
+        return False
+    if "outcome" in moment and not _is_called(step.event, moment["outcome"]):
         return False
     return step.state.journal.job.state == moment["to"]
 
@@ -334,15 +356,15 @@ def _is_final(trace: Trace, state: State) -> bool:
     return rows == [(a.end, a.proof) for a in state.journal.attempts]
 
 
-def _walk_back(layers: list[Came], end: State, result: Explained) -> None:
+def _walk_back(layers: list[Came], end: At, result: Explained) -> None:
     moves: list[tuple[Step, State]] = []
-    state = end
+    here = end
     for at in range(len(layers) - 1, -1, -1):
-        came = layers[at].get(state)
+        came = layers[at].get(here)
         while came is not None:
-            moves.append((came[1], state))
-            state = came[0]
-            came = layers[at].get(state) if at % 2 == 0 else None  # seen moments are single moves
+            moves.append((came[1], here[0]))
+            here = came[0]
+            came = layers[at].get(here) if at % 2 == 0 else None  # seen moments are single moves
     moves.reverse()
     for number, (step, after) in enumerate(moves, 1):
         result.path.append(described(number, step.who, step.verb, after))
@@ -351,7 +373,7 @@ def _walk_back(layers: list[Came], end: State, result: Explained) -> None:
             result.events[step.was, step.event, step.became] += 1
 
 
-def _said(trace: Trace, moments: list[Seen], at: int, reached: Iterable[State]) -> str:
+def _said(trace: Trace, moments: list[Seen], at: int, reached: Iterable[At]) -> str:
     """The moment, what came before it, and where the model could have been."""
     lines = [f"{trace['key']} on {trace['platform']}: no path of the model explains"]
     if at < len(moments):
@@ -361,7 +383,8 @@ def _said(trace: Trace, moments: list[Seen], at: int, reached: Iterable[State]) 
     lines += ["after", *(f"  {_told(one)}" for one in moments[:at])]
     lines.append("where the model could be")
     stands = Counter(
-        described(0, "", "", state).partition("|")[0].split(":", 1)[-1].strip() for state in reached
+        described(0, "", "", state).partition("|")[0].split(":", 1)[-1].strip()
+        for state, _ in reached
     )
     lines += [f"  {state} ({many} ways)" for state, many in stands.most_common(8)]
     return "\n".join(lines)

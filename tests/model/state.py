@@ -350,6 +350,7 @@ def _renumbered(state: State) -> State:
     order = [attempt.run for attempt in journal.attempts]
     order += [worker.run for worker in sorted(state.workers, key=_told_apart)]
     order += [file.run for file in state.files]
+    order.append(journal.job.run)
     number = {-1: -1}
     for run in order:
         number.setdefault(run, len(number) - 1)

@@ -1,11 +1,14 @@
 """What a real run left behind, one JSON-able dict for each job: the journal, and the page's log.
 
-    {"format": 1, "key": "…", "job": 17, "platform": "facebook_pages",
+    {"format": 2, "of": "edits 3", "key": "…", "job": 17, "platform": "facebook_pages",
      "final": {"state": "published", "hold": null, "attempts": 2, "claims": 3, "posts": 1},
      "attempts": [{"number": 1, "outcome": "unknown", "reason": "no_answer", "proof": null}, …],
+     "moves": [[1733000000.24, "scheduled", "claimed", null], …],
      "seen": [{"at": 1733000000.25, "what": "begin", "attempt": 1, …}, …]}
 
-``final`` and ``attempts`` are how the rows stand at the end. ``seen`` is everything that can be
+``final`` and ``attempts`` are how the rows stand at the end. ``moves`` is each change of the job's
+state, with the reason on its row: a rehearsal records them (``stage.recorder``), and no other
+database does; None there. ``seen`` is everything that can be
 seen of the way there, in the order of its times, all of them seconds since 1970 on one machine's
 clock. ``what`` is one of ``SEEN``; ``posts`` and what the page did are None and missing where
 nobody has the page's own log.
@@ -23,10 +26,11 @@ import psycopg
 from psycopg.rows import dict_row
 
 from publisher.engine.content import Post
+from publisher.rehearsal.stage.recorder import MOVES
 from publisher.sandbox.behaviours import Behaviour, Kind
 from publisher.sandbox.journal import facts
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 Trace = dict[str, Any]
 Row = dict[str, Any]
 
@@ -51,17 +55,37 @@ _QUERIES: Final = {
 }
 
 
-def read(conn: psycopg.Connection[Any], log: Path | None, *, kind: str = "post") -> list[Trace]:
+def read(
+    conn: psycopg.Connection[Any], log: Path | None, *, kind: str = "post", of: str = ""
+) -> list[Trace]:
     """Read the traces of every job of this ``kind`` in the database behind ``conn``.
 
-    ``log``: the sandbox's folder, where there was one. Raises ``psycopg.Error``.
+    ``log``: the sandbox's folder, where there was one. ``of``: what they are traces of. Raises
+    ``psycopg.Error``.
     """
     tables = {name: _rows(conn, query) for name, query in _QUERIES.items()}
     page = None if log is None else _page(log)
+    moves = _rows(conn, MOVES) if _rows(conn, _IS_RECORDED)[0]["is_recorded"] else None
     return [
-        trace_of(job, *(_of(tables[name], job["id"]) for name in list(_QUERIES)[1:]), page)
+        {
+            "format": FORMAT,
+            "of": of,
+            **trace_of(job, *(_of(tables[name], job["id"]) for name in list(_QUERIES)[1:]), page),
+            "moves": None if moves is None else _moved(_of(moves, job["id"])),
+        }
         for job in tables["jobs"]
         if job["kind"] == kind
+    ]
+
+
+_IS_RECORDED: Final = "SELECT to_regclass('rehearsal.moves') IS NOT NULL AS is_recorded"
+
+
+def _moved(moves: Sequence[Row]) -> list[list[object]]:
+    return [
+        [_seconds(move["at"]), move["was"], move["became"], move["reason"]]
+        for move in moves
+        if move["was"] is not None
     ]
 
 
@@ -73,7 +97,7 @@ def trace_of(
     events: Sequence[Row],
     page: dict[tuple[str, str], list[Row]] | None,
 ) -> Trace:
-    """Put one job's rows into the form above."""
+    """Put one job's rows into the form above, without its moves."""
     mark = _mark(Post.from_json(job["content"]).text)
     done = [] if page is None else page.get((job["page"], mark), [])
     seen = [
@@ -95,7 +119,7 @@ def trace_of(
         for attempt in attempts
     ]
     return {
-        "format": FORMAT, "key": job["key"], "job": job["id"], "platform": job["platform"],
+        "key": job["key"], "job": job["id"], "platform": job["platform"],
         "final": final, "attempts": kept, "seen": sorted(seen, key=lambda one: one["at"]),
     }  # fmt: skip
 

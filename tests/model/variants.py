@@ -13,6 +13,7 @@ from tests.model.invariants import (
     DUPLICATE,
     FALSE_SUCCESS,
     HIDDEN,
+    NO_WAY_OUT,
     SECOND,
     UNHEARD,
 )
@@ -57,7 +58,7 @@ VARIANTS: Final = {
     "late not-sent unfenced":
         Variant("late not sent is of its own attempt", "kernel", HIDDEN),
     "fence by number":
-        Variant("an answer matches its token", "lost commits", HIDDEN),
+        Variant("an answer matches its token", "kernel", HIDDEN),
     "a late published ignored":
         Variant("a late published always wins", "kernel", UNHEARD),
     "another job's id believed":
@@ -65,7 +66,7 @@ VARIANTS: Final = {
     "cancel ignores sending":
         Variant("cancel asks the state", "edits", HIDDEN, (TRIGGER,)),
     "a new time for a post that is unknown":
-        Variant("a doubt gets no new time", "edits", HIDDEN, (TRIGGER,)),
+        Variant("a doubt gets no new time", "edits", HIDDEN, (PROMISE, TRIGGER)),
     "spool says not started, unread":
         Variant("a start line is read", "kernel", HIDDEN),
     "file read without its lock":
@@ -78,6 +79,10 @@ VARIANTS: Final = {
         Variant("a compacted file proves no start", "lost, compacted", HIDDEN, (UNDER_WAY,)),
     "resend without proof the old process is gone":
         Variant("the sender is proved gone", "doubts", HIDDEN),
+    "a claim that nobody rescues":
+        Variant("a claim is rescued", "kernel", NO_WAY_OUT),
+    "a look from before it could be decided":
+        Variant("a person looks when they may decide", "doubts", HIDDEN),
     "resend before the horizon":
         Variant("the horizon is waited for", "doubts", HIDDEN),
     "absence trusted where the listing proves none":
@@ -92,6 +97,8 @@ VARIANTS: Final = {
         Variant("a refusal is believed where a look can", "no page", DUPLICATE),
     "repeated after the key's life":
         Variant("a repeat ends with its key", "key", DUPLICATE),
+    "repeated at any time under a key that is noted late":
+        Variant("only a key kept at once is good at any time", "key", DUPLICATE),
     "a permit that never lapses":
         Variant("a permit lapses", "key", DUPLICATE),
     "a safe repeat that hides a doubt":

@@ -55,12 +55,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="say which mutants there are")
     parser.add_argument("--report", action="store_true", help="say how the source stands")
     parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--anew", action="store_true", help="try again what was noticed, too")
     parser.add_argument(
         "--far",
         type=float,
         default=FAR_SECONDS,
         metavar="SECONDS",
         help="how long far tests are asked about a survivor",
+    )
+    parser.add_argument(
+        "--near", action="store_true", help="ask the nearest tests alone; go on with --again"
     )
     parser.add_argument("--record", action="store_true", help="learn which tests run which SQL")
     return parser.parse_args()
@@ -102,7 +106,9 @@ def _try(lane: Lane, found: Sequence[Mutant], given: argparse.Namespace) -> None
     waiting = [
         mutant
         for mutant in found
-        if mutant.key not in lines or (given.again and lines[mutant.key].result not in book.NOTICED)
+        if given.anew
+        or mutant.key not in lines
+        or (given.again and lines[mutant.key].result not in book.NOTICED)
     ]
     asked: dict[str, Any] = json.loads(ASKED.read_text()) if ASKED.exists() else {}
     sound: set[str] = set()
@@ -111,7 +117,8 @@ def _try(lane: Lane, found: Sequence[Mutant], given: argparse.Namespace) -> None
             _say(f"{len(waiting) - number + 1} are left; the time is up")
             return
         try:
-            result = lane.try_mutant(mutant, _stages(mutant, asked, lane.tree, given.far))
+            stages = _stages(mutant, asked, lane.tree, given.far)
+            result = lane.try_mutant(mutant, stages[:1] if given.near else stages)
             _check(lane, result, sound)
         except Broken as error:
             _say(f"{number}/{len(waiting)} says nothing  {mutant.id}\n{error}")

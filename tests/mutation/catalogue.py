@@ -14,18 +14,32 @@ from tests.mutation.literals import Literal, Source, literals
 
 ROOT = Path(__file__).parents[2]
 
-# Read from the top; the first that fits a file says which tests are asked first. A file of SQL
-# without a row is asked of everything.
+# Read from the top; the first that fits a file, and the piece of it, says which tests are asked
+# first. A file of SQL without a row is asked of everything.
 _LEDGER = "tests/engine/ledger"
+_KERNEL = "migrations/versions/0001_kernel.py"
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (f"{_KERNEL}:PAIRS", ("tests/engine/test_trigger.py", "tests/engine/test_refusals.py")),
+    (f"{_KERNEL}:TABLES", ("tests/engine/test_checks.py", "tests/engine/test_refusals.py",
+                           f"{_LEDGER}/test_begin.py", f"{_LEDGER}/test_enqueue.py",
+                           f"{_LEDGER}/test_people.py")),
+    (f"{_KERNEL}:JOB_MOVED", ("tests/engine/test_shortcuts.py", "tests/engine/test_refusals.py",
+                              "tests/engine/test_refusals_more.py", "tests/engine/test_trigger.py",
+                              f"{_LEDGER}/test_late.py", f"{_LEDGER}/test_unique.py")),
+    (f"{_KERNEL}:TRIGGERS", ("tests/engine/test_refusals_more.py", "tests/engine/test_shortcuts.py",
+                             "tests/engine/test_refusals.py", "tests/engine/test_checks.py",
+                             "tests/engine/test_trigger.py", f"{_LEDGER}/test_people.py")),
+    (f"{_KERNEL}:", (f"{_LEDGER}/test_enqueue.py", f"{_LEDGER}/test_unique.py",
+                     "tests/engine/test_refusals_more.py")),
+    ("migrations/versions/0002", ("tests/engine/test_checks.py",
+                                  "tests/engine/test_refusals_more.py",
+                                  "tests/engine/test_upgrades.py",
+                                  "tests/reconciler/test_doubts.py")),
     ("migrations/versions/0009_times.py", (f"{_LEDGER}/test_backlog.py",
                                            "tests/editorial/test_posting_times.py",
                                            "tests/db/test_walls.py")),
-    ("migrations/", ("tests/engine/test_refusals.py", "tests/engine/test_transition_rows.py",
-                     f"{_LEDGER}/test_unique.py", f"{_LEDGER}/test_begin.py",
-                     f"{_LEDGER}/test_enqueue.py", f"{_LEDGER}/test_quarantine.py",
-                     f"{_LEDGER}/test_people.py", "tests/engine/test_schema.py",
-                     "tests/engine/test_trigger.py")),
+    ("migrations/", ("tests/engine/test_checks.py", f"{_LEDGER}/test_quarantine.py",
+                     f"{_LEDGER}/test_quarantine_again.py", f"{_LEDGER}/test_held_back.py")),
     ("publisher/engine/transitions.py", ("tests/engine/test_transition_rows.py",)),
     ("publisher/engine/ledger/claim.py", (f"{_LEDGER}/test_claim.py", f"{_LEDGER}/test_turns.py",
                                            f"{_LEDGER}/test_runs.py",
@@ -47,17 +61,21 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                                            f"{_LEDGER}/test_unique.py")),
     ("publisher/engine/ledger/enqueue.py", (f"{_LEDGER}/test_enqueue.py",)),
     ("publisher/engine/ledger/quarantine.py", (f"{_LEDGER}/test_quarantine.py",
-                                               f"{_LEDGER}/test_quarantine_again.py")),
+                                               f"{_LEDGER}/test_quarantine_again.py",
+                                               f"{_LEDGER}/test_held_back.py")),
     ("publisher/engine/ledger/suspects.py", (
         f"{_LEDGER}/test_doubts.py", f"{_LEDGER}/test_quarantine_again.py",
         f"{_LEDGER}/test_quarantine.py", "tests/reconciler/test_quarantine.py",
         f"{_LEDGER}/test_bystanders.py::test_nothing_happens_to_any_other_in_quarantine")),
     ("publisher/engine/ledger/verdicts.py", ("tests/reconciler/test_verdicts.py",
-                                             "tests/reconciler/test_repeats.py")),
+                                             "tests/reconciler/test_repeats.py",
+                                             f"{_LEDGER}/test_held_back.py")),
     ("publisher/engine/ledger/doubts.py", (f"{_LEDGER}/test_doubts.py",
                                            "tests/reconciler/test_doubts.py",
-                                           "tests/reconciler/test_rounds.py")),
-    ("publisher/engine/ledger/alerts.py", ("tests/engine/test_alerts.py",)),
+                                           "tests/reconciler/test_rounds.py",
+                                           "tests/reconciler/test_sender.py")),
+    ("publisher/engine/ledger/alerts.py", ("tests/engine/test_alert_facts.py",
+                                           "tests/engine/test_alerts.py")),
     ("publisher/engine/ledger/", (f"{_LEDGER}/test_runs.py", "tests/engine/test_rescue.py",
                                   "tests/engine/test_witness.py")),
     ("publisher/engine/queries/due.py", ("tests/engine/test_closed_sets.py",
@@ -76,8 +94,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("publisher/adapters/mastodon/refusals.py", (
         "tests/adapters/test_mastodon_rows.py",
         "tests/adapters/test_mastodon_answers.py::TestClosedList")),
-    ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_answers.py",)),
-    ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_refusals.py",)),
+    ("publisher/adapters/mastodon/", ("tests/adapters/test_mastodon_rows.py",
+                                      "tests/adapters/test_mastodon_answers.py")),
+    ("publisher/adapters/telegram/", ("tests/adapters/test_telegram_rows.py",
+                                      "tests/adapters/test_telegram_refusals.py")),
     ("publisher/adapters/webhook/", ("tests/adapters/test_webhook_rows.py",)),
 )  # fmt: skip
 WIDER: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -179,7 +199,7 @@ class Mutant:
 
     def tests(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is asked first, and what then."""
-        first = _first(TESTS, self.path)
+        first = _first(TESTS, f"{self.path}:{self.within}")
         if self.path.startswith(GUARDED):
             first += GUARDS
             of_module = BYSTANDERS.get(Path(self.path).stem, ())

@@ -35,7 +35,7 @@ _FRESH = "template_mutant"
 _READY = "template_lane"
 _NOT_PREPARED = re.compile(
     r"psycopg\.errors\.(Syntax|Undefined|Ambiguous|Datatype|Indeterminate|Grouping|Wrong|"
-    r"InvalidColumn|CannotCoerce|InvalidTextRepresentation|CardinalityViolation)|"
+    r"InvalidColumn|CannotCoerce|InvalidTextRepresentation)|"
     r"ProgrammingError: (the query has|query parameter)|SyntaxError"
 )
 """What is no mutant but nonsense: a statement that cannot be prepared."""
@@ -105,7 +105,13 @@ class Lane:
             if host is not None:
                 given = {"MUTATION_SERVER": str(host), "MUTATION_TEMPLATE": _READY}
                 loaded = stack.enter_context(_forks(tree, folder / "tmp", _FIRST, *HELD, **given))
-            yield cls(tree, folder / "tmp", host, forks, loaded)
+            lane = cls(tree, folder / "tmp", host, forks, loaded)
+            if loaded is not None:
+                # It imports the product and makes the database meanwhile: not of a mutant's tree.
+                ready = lane.run([_FIRST], statements=[])
+                if ready.code != 0:
+                    raise Broken(_BROKEN.format(code=ready.code, said=ready.said[-3000:]))
+            yield lane
 
     def run(
         self,

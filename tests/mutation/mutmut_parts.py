@@ -44,6 +44,7 @@ RESULTS: Mapping[int | None, str] = {
     -9: "timeout",
 }
 """What mutmut's numbers say; any other one is ``suspicious``."""
+ALIVE = frozenset({"survived", "untested", "suspicious"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,10 @@ PARTS = (
             *("tests/engine/test_retry.py", "tests/engine/test_retry_more.py"),
             *("tests/engine/test_matching.py", "tests/engine/test_job.py"),
             *("tests/engine/test_adapter.py", "tests/engine/test_alert.py"),
-            *(f"{_R}/test_judge.py", f"{_R}/test_sender.py", "tests/test_telemetry.py"),
-            "tests/engine/test_rules.py",
+            "tests/engine/test_alert_words.py",
+            *(f"{_R}/test_judge.py", f"{_R}/test_judge_edges.py", f"{_R}/test_sender.py"),
+            "tests/test_telemetry.py",
+            *("tests/engine/test_rules.py", "tests/engine/test_recognition.py"),
         ),
     ),
     Part(
@@ -115,6 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation.mutmut_parts")
     parser.add_argument("parts", nargs="*", help=", ".join(part.name for part in PARTS))
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="begin nothing after them")
+    parser.add_argument("--again", action="store_true", help="ask survivors again, after new tests")
     parser.add_argument("--report", action="store_true", help="only read what was found")
     parser.add_argument("--survivors", action="store_true", help="show each survivor's change")
     asked = parser.parse_args()
@@ -128,9 +132,23 @@ def main() -> int:
         return 0
     for part in parts:
         if not asked.report and time.monotonic() < until:
+            if asked.again:
+                _forget_survivors(part)
             _try(part, until)
     _write()
     return 0
+
+
+def _forget_survivors(part: Part) -> None:
+    """mutmut asks again only what it never asked."""
+    for meta in (HOME / part.name / "mutants").rglob("*.meta"):
+        facts = json.loads(meta.read_text())
+        codes = facts["exit_code_by_key"]
+        facts["exit_code_by_key"] = {
+            mutant: None if RESULTS.get(code, "suspicious") in ALIVE else code
+            for mutant, code in codes.items()
+        }
+        meta.write_text(json.dumps(facts, indent=4))
 
 
 def _try(part: Part, until: float) -> None:
@@ -196,7 +214,7 @@ def _write() -> None:
         alive: dict[str, list[str]] = {}
         for module, mutant, result in _found(part):
             counts.setdefault(module, Counter())[result] += 1
-            if result in {"survived", "untested", "suspicious"}:
+            if result in ALIVE:
                 alive.setdefault(module, []).append(mutant)
         for module, count in counts.items():
             if set(count) == {"untried"}:
@@ -221,7 +239,7 @@ def _score(count: Counter[str]) -> dict[str, int | float]:
 def _show(part: Part) -> None:
     home = HOME / part.name
     for _, mutant, result in _found(part):
-        if result in {"survived", "untested", "suspicious"}:
+        if result in ALIVE:
             subprocess.run([_MUTMUT, "show", mutant], cwd=home, check=False)
 
 

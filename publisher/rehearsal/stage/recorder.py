@@ -12,16 +12,16 @@ _TABLE: Final = """
 CREATE TABLE rehearsal.moves (
     number bigint GENERATED ALWAYS AS IDENTITY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    job_id bigint NOT NULL, was text, became text NOT NULL,
+    job_id bigint NOT NULL, was text, became text NOT NULL, reason text,
     attempts integer NOT NULL, claims integer NOT NULL
 )"""
 _FUNCTION: Final = """
 CREATE FUNCTION rehearsal.moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = rehearsal, pg_temp AS $$
 BEGIN
-    INSERT INTO rehearsal.moves (job_id, was, became, attempts, claims) VALUES (
+    INSERT INTO rehearsal.moves (job_id, was, became, reason, attempts, claims) VALUES (
         NEW.id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state::text END, NEW.state::text,
-        NEW.attempts, NEW.claims);
+        NEW.reason, NEW.attempts, NEW.claims);
     RETURN NULL;
 END $$"""
 _ON_MOVE: Final = """
@@ -33,5 +33,5 @@ EXECUTE FUNCTION rehearsal.moved()"""
 INSTALL: Final = ("CREATE SCHEMA rehearsal", _TABLE, _FUNCTION, _ON_MOVE, _ON_INSERT)
 
 MOVES: Final = (
-    "SELECT job_id, at, was, became, attempts, claims FROM rehearsal.moves ORDER BY number"
+    "SELECT job_id, at, was, became, reason, attempts, claims FROM rehearsal.moves ORDER BY number"
 )

@@ -225,3 +225,39 @@ def test_a_suspect_is_not_missed_along_with_another(lane: Lane) -> None:
     lane.ground.sql("UPDATE jobs SET useful_until = now()")
     assert ledger.expire(lane.ground.conn, who="me") == {other}
     assert lane.ground.state(suspect) is S.SCHEDULED
+
+
+# What is scheduled for a time in which sends may be missing
+
+
+def test_a_doubtful_time_is_its_own_quarantines_and_mail_has_none(lane: Lane) -> None:
+    first, second = quarantine(lane), quarantine(lane)
+    assert first is not None
+    assert second is not None
+    ground = lane.ground
+    ground.sql("ALTER TABLE quarantines DISABLE TRIGGER quarantines_append_only")
+    ground.sql(
+        "UPDATE quarantines SET since = since - interval '2 h', at = at - interval '2 h'"
+        " WHERE id = %s",
+        first.id,
+    )
+    ground.sql("ALTER TABLE quarantines ENABLE TRIGGER quarantines_append_only")
+    then = ground.one("SELECT since + interval '1 s' FROM quarantines WHERE id = %s", first.id)
+    job = lane.add(run_at=then)
+    assert row(lane, job)["quarantine_id"] == first.id
+    assert ground.row(job)["hold_reason"] == Hold.QUARANTINE
+    for queue in ("mail", "webhook"):
+        letter = lane.add(run_at=then, queue=queue)
+        assert ground.row(letter)["hold_reason"] is None
+        assert row_or_none(lane, letter) == []
+
+
+def test_what_turns_out_live_leaves_the_others_in_quarantine(lane: Lane) -> None:
+    job, other = lane.add(), lane.add()
+    assert quarantine(lane)
+    before = row(lane, other)
+    ledger.found_live(lane.ground.conn, job, remote_id=None, permalink=None, who="me", reason="x")
+    left = row(lane, job)
+    assert (left["released_by"], left["release_reason"]) == ("engine", "the job is published")
+    assert (left["next_look_at"], left["look_token"]) == (None, None)
+    assert row(lane, other) == before

@@ -48,6 +48,15 @@ def test_a_page_with_nothing_to_claim_takes_nobodys_turn(own_ground: Ground, kep
     assert [each.id for each in claim(first).jobs] == [job]
 
 
+@pytest.mark.parametrize("kept", [each for each in KEPT if "UPDATE jobs" in each])
+def test_beside_one_that_may_run_another_still_may_not(own_ground: Ground, kept: str) -> None:
+    lane = own_ground.lane()
+    lane.add(queue=QUEUE)
+    do(own_ground, kept, lane)
+    job = lane.add(queue=QUEUE)
+    assert [each.id for each in claim(lane, limit=8).jobs] == [job]
+
+
 def test_a_full_page_takes_nobodys_turn_and_fullness_is_its_own(own_ground: Ground) -> None:
     first, second = own_ground.lane(in_flight=1), own_ground.lane(in_flight=1)
     for _ in range(2):
@@ -87,6 +96,17 @@ def test_nothing_is_claimed_from_a_database_whose_tick_went_back(own_ground: Gro
     value = own_ground.one("SELECT value FROM tick")
     assert claim(lane, floor=value + 1).jobs == ()
     assert len(claim(lane, floor=value).jobs) == 1
+
+
+def test_nothing_is_claimed_under_a_number_that_is_another_runs(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    ours, other = own_ground.incarnation("ours.spool"), own_ground.incarnation("other.spool")
+    job = lane.add(queue=QUEUE)
+    for number, file in ((ours, "other.spool"), (other, "ours.spool"), (ours, "lost.spool")):
+        assert claim(lane, incarnation=number, file=file).jobs == ()
+    assert claim(lane, incarnation=other + 1, file="ours.spool").jobs == ()
+    assert own_ground.state(job) is S.SCHEDULED
+    assert [each.id for each in claim(lane, incarnation=ours, file="ours.spool").jobs] == [job]
 
 
 # When

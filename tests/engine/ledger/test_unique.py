@@ -146,6 +146,41 @@ def test_what_was_retaken_is_released_on_success(lane: Lane) -> None:
     assert lane.ground.sql("SELECT 1 FROM unique_locks WHERE job_id = %s", job.id) == []
 
 
+def locks(lane: Lane) -> list[int]:
+    """Whose each lock is, of this channel's."""
+    rows = lane.ground.sql(
+        "SELECT u.job_id FROM unique_locks u JOIN jobs j ON j.id = u.job_id"
+        " WHERE j.channel_id = %s ORDER BY u.job_id",
+        lane.channel_id,
+    )
+    return [row["job_id"] for row in rows]
+
+
+def test_its_own_lock_is_in_nobodys_way_and_the_only_one_it_takes(lane: Lane) -> None:
+    plain, job = lane.put(State.FAILED), put(lane, State.FAILED)
+    lane.ground.sql("SELECT retake_unique_lock(%s)", plain.id)
+    assert locks(lane) == [job.id]
+    for back in (plain, job):
+        with lane.ground.app.engine.begin() as conn:
+            ledger.requeue(conn, back.id, who="me")
+    assert locks(lane) == [job.id]
+    with pytest.raises(DuplicateJob) as refusal:
+        add(lane, twin(lane, job))
+    assert refusal.value.holder == job.id
+    content = lane.ground.one("SELECT content FROM job_contents WHERE job_id = %s", plain.id)
+    queue = lane.ground.row(plain.id)["queue"]
+    add(lane, lane.new(content=content, queue=queue, unique_for=HOUR))
+
+
+def test_what_is_there_under_its_key_takes_no_lock(lane: Lane) -> None:
+    job = same_work(lane)
+    holder = add(lane, job)
+    other = same_work(lane, key=job.key, content='"other"')
+    (again,) = ledger.enqueue(lane.ground.conn, [other], existing="keep")
+    assert (again.job_id, again.added) == (holder, False)
+    assert locks(lane) == [holder]
+
+
 @pytest.fixture
 def slow_locks(ground: Ground) -> Iterator[None]:
     """Each lock takes so long that two calls are sure to meet half-way."""

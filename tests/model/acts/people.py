@@ -132,6 +132,8 @@ def doubt_seen(world: World, state: State, who: str, seen: str) -> Look:
 
 def may_free(world: World, state: State, look: Look) -> bool:
     """Whether that look may say that it is not there: after a loss, begun when it is long over."""
+    if look.who == OPERATOR and not world.keeps("a person looks when they may decide"):
+        return unlocked(world, state, look.number)
     waits = world.keeps("a doubt from before a loss waits until nothing can arrive")
     return look.clear and not (waits and state.lost == "seen" and not look.after)
 

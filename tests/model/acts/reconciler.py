@@ -97,7 +97,7 @@ def _may_repeat(world: World, state: State, look: Look, number: int) -> bool:
         return False
     if number and state.journal.attempts[number - 1].proof == REPEAT_SAFE:
         return False
-    if world.key == "atomic":
+    if world.key == "atomic" or not world.keeps("only a key kept at once is good at any time"):
         return True
     return may_free(world, state, look) and look.seen in {"nothing", "absent"}
 

@@ -38,7 +38,7 @@ def steps(world: World, state: State) -> Iterator[Step]:
 
 def _leases(world: World, state: State) -> Iterator[Step]:
     job = state.journal.job
-    if job.state not in {CLAIMED, SENDING}:
+    if job.state not in _held(world):
         return
     workers = tuple(
         worker._replace(over=worker.over or worker.token == job.token) for worker in state.workers
@@ -46,6 +46,12 @@ def _leases(world: World, state: State) -> Iterator[Step]:
     for poison in (False, True) if job.state == CLAIMED else (False,):
         wrote = ledger.rescue(world, state.journal, poison=poison)
         yield moved("rescue", "anybody", state, wrote, workers=workers)
+
+
+def _held(world: World) -> frozenset[str]:
+    """States in which a job is taken from a worker run that is no more."""
+    claimed = {CLAIMED} if world.keeps("a claim is rescued") else set()
+    return frozenset({SENDING} | claimed)
 
 
 def _reads(world: World, state: State, at: int, alive: set[int]) -> Iterator[Step]:
@@ -119,7 +125,7 @@ def _own_unsettled(world: World, state: State, at: int) -> tuple[bool, int]:
 def _forsaken(world: World, journal: Journal, file: File) -> Journal:
     """What a run still holds is taken from it, whatever its leases say."""
     job = journal.job
-    if job.state not in {CLAIMED, SENDING} or job.run != file.run:
+    if job.state not in _held(world) or job.run != file.run:
         return journal
     return ledger.rescue(world, journal, poison=False).journal
 

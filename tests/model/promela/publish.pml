@@ -154,6 +154,7 @@ byte answered[TOKENS + 1];
 bool adopted[TOKENS + 1];  /* a send the database lacks was told to it */
 bool went_back, restored;
 bool loss_is_old;          /* a permit from before the loss has lapsed by now */
+byte loss_at;              /* the last token dealt when the loss was noticed */
 
 byte crashes = CRASHES, cuts = CUTS, drains = DRAINS, edits = EDITS, looks = LOOKS, words = WORDS;
 
@@ -273,6 +274,19 @@ inline fail_or_retry(must_fail) {
 	fi
 }
 
+/* What was begun before commits were lost is held wherever it would be free to be sent again: what
+   was known of it may be what is lost. */
+inline hold_back(t) {
+#ifdef FREED_AND_NOT_HELD
+	skip
+#else
+	if
+	:: st == SCHEDULED && t <= loss_at -> held = true
+	:: else
+	fi
+#endif
+}
+
 /* A started send that the database does not hold: doubted, once. */
 inline doubt_lost(t) {
 	if
@@ -324,7 +338,8 @@ inline record_late(t, out, final) {
 			if
 			:: a_num[t] == num && (st == UNKNOWN || st == SENDING) ->
 				fail_or_retry(out == REFUSED && final);
-				move(to)
+				move(to);
+				hold_back(t)
 			:: else
 			fi
 		fi
@@ -353,7 +368,7 @@ inline settle(t, number, out, final) {
 			:: else ->
 				if
 				:: out == DOUBT || out == DRAINED -> move(UNKNOWN)
-				:: else -> fail_or_retry(out == REFUSED && final); move(to)
+				:: else -> fail_or_retry(out == REFUSED && final); move(to); hold_back(t)
 				fi
 			fi
 		fi
@@ -418,10 +433,13 @@ inline rescue_row() {
 
 /* Everything that may be one of the missing sends is looked for first. */
 inline quarantine() {
+	loss_at = dealt;
+#ifndef QUARANTINE_NOT_HELD
 	if
 	:: st == SCHEDULED || st == CLAIMED -> move(SCHEDULED); held = true
 	:: else
 	fi
+#endif
 }
 
 /* A new connection: what this run is sending and the database lacks, then the witness. */
@@ -921,6 +939,12 @@ active proctype Reconciler() {
 /* ------------------------------------------------------------------------------------------- */
 /* People. They see the page as it is, and say what they saw; they look when they may decide. */
 
+#ifdef COMES_BACK_AND_NOT_HELD
+#define COMES_BACK_HELD false
+#else
+#define COMES_BACK_HELD restored
+#endif
+
 active [PEOPLE] proctype Person() {
 	byte about, latest, which;
 	bool seen, landed;
@@ -971,9 +995,9 @@ active [PEOPLE] proctype Person() {
 	   }
 	:: atomic { edits > 0 && FREE && (st == FAILED || st == MISSED) &&
 	            !ANY(UNPROVED) && !ANY(POSSIBLY_LIVE) -> /* requeue */
-		edits--; d_step { move(SCHEDULED); held = restored } }
+		edits--; d_step { move(SCHEDULED); held = COMES_BACK_HELD } }
 	:: atomic { edits > 0 && FREE && st == CANCELLED && num == 0 -> /* restore */
-		edits--; d_step { move(SCHEDULED); held = restored } }
+		edits--; d_step { move(SCHEDULED); held = COMES_BACK_HELD } }
 	od
 }
 
@@ -1049,6 +1073,9 @@ active proctype Ward() {
 		looks--;
 		landed = ALL_LANDED;
 		loss_is_old = loss_is_old || landed;
+#ifdef QUARANTINE_NOT_WAITED
+		landed = true;
+#endif
 		if
 		:: copies > 0 -> seen = true
 		:: copies == 0 || HIDES -> seen = false

@@ -19,7 +19,14 @@ from pathlib import Path
 from publisher.engine.transitions import trigger_pairs
 
 HERE = Path(__file__).parent
+SOURCES = (HERE / "publish.pml", HERE / "table.pml")
 PROGRAMS = ("spin", "gcc")
+AT_ONCE = (
+    "never_two", "published_is_there", "not_live_is_not_there", "in_the_table", "published_wins",
+)  # fmt: skip
+"""Properties that a single state can break."""
+IN_TIME = "comes_to_rest"
+"""The one that only a whole run can."""
 DEEPEST = 20_000
 _NONE = {"CRASHES": 0, "CUTS": 0, "DRAINS": 0, "EDITS": 0, "LOOKS": 0, "WORDS": 0, "RESTORES": 0}
 
@@ -42,6 +49,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, int | str]] = {
     "restore": _sizes(LOOKS=2, RESTORES=1, TOKENS=2),
     "restore_and_person": _sizes(PLATFORM="BLIND", LOOKS=1, WORDS=1, RESTORES=1, TOKENS=2),
     "restore_and_crash": _sizes(PLATFORM="BLIND", CRASHES=1, RESTORES=1, TOKENS=2),
+    "restore_and_cut": _sizes(CUTS=1, RESTORES=1),
 }
 """What continuous integration proves, every state of it."""
 
@@ -65,16 +73,27 @@ AT_REST: Mapping[str, int | str] = _sizes(CRASHES=1, LOOKS=1, WORDS=1, TOKENS=2)
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to be wrong: the property that must notice, and the sizes within which it does."""
+    """One way to be wrong: the property that must notice, and the sizes within which it does.
+
+    ``is_wide``: so many states that no other property is asked of it.
+    """
 
     breaks: str
     sizes: Mapping[str, int | str] = field(default_factory=lambda: _sizes(TOKENS=2))
+    is_wide: bool = False
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Properties that are searched, the one it is to be caught by last."""
+        if self.is_wide:
+            return (self.breaks,)
+        return (*(each for each in AT_ONCE if each != self.breaks), self.breaks)
 
 
 _TWO = "never_two"
 
 VARIANTS: Mapping[str, Variant] = {
-    # Shared by name with the model in Python.
+    # The model in Python has these as well, or most of them: tests/model/agree.py.
     "rescue_requeues_sending": Variant(_TWO),
     "begin_without_fence": Variant(_TWO),
     "send_before_begin": Variant(_TWO, _sizes(CUTS=1, TOKENS=2)),
@@ -91,6 +110,10 @@ VARIANTS: Mapping[str, Variant] = {
     "late_published_ignored": Variant("published_wins"),
     "fence_by_number": Variant(_TWO, _sizes(CUTS=1)),
     "new_time_for_unknown": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=1, TOKENS=2)),
+    "quarantine_not_held": Variant(_TWO, _sizes(RESTORES=1, TOKENS=2)),
+    "quarantine_not_waited": Variant(_TWO, _sizes(LOOKS=1, RESTORES=1, TOKENS=2)),
+    "comes_back_and_not_held": Variant(_TWO, _sizes(EDITS=3, RESTORES=1, TOKENS=2)),
+    "freed_and_not_held": Variant(_TWO, _sizes(CUTS=1, RESTORES=1), is_wide=True),
     # This model's own.
     "not_started_unread": Variant(_TWO, _sizes(CRASHES=1, TOKENS=2)),
     "file_read_without_lock": Variant(_TWO),
@@ -103,14 +126,16 @@ VARIANTS: Mapping[str, Variant] = {
     "repeat_at_any_time": Variant(_TWO, _sizes(PLATFORM="LAPSING", LOOKS=1, TOKENS=2)),
     "no_id_believed": Variant("published_is_there"),
     "move_outside_table": Variant("in_the_table", _sizes(EDITS=1, TOKENS=2)),
-    "nobody_rescues_a_claim": Variant("comes_to_rest", _sizes(CRASHES=1, TOKENS=2)),
+    "nobody_rescues_a_claim": Variant(IN_TIME, _sizes(CRASHES=1, TOKENS=2)),
     "look_before_unlock": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=1, TOKENS=2)),
     # Found with this model.
     "newest_repeat_alone": Variant(
         "not_live_is_not_there", _sizes(PLATFORM="KEYED", LOOKS=1, WORDS=1)
     ),
-    "lost_send_judged_by_older": Variant(_TWO, _sizes(PLATFORM="BLIND", WORDS=1, RESTORES=1)),
-    "unknown_not_quarantined": Variant(_TWO, _sizes(LOOKS=2, RESTORES=1)),
+    "lost_send_judged_by_older": Variant(
+        _TWO, _sizes(PLATFORM="BLIND", WORDS=1, RESTORES=1), is_wide=True
+    ),
+    "unknown_not_quarantined": Variant(_TWO, _sizes(LOOKS=2, RESTORES=1), is_wide=True),
     "quarantine_by_time": Variant(_TWO, _sizes(LOOKS=1, RESTORES=1, TOKENS=2)),
 }
 
@@ -138,13 +163,43 @@ def search(
 
     ``folder`` keeps the trail. Raises ``CalledProcessError`` when Spin or gcc refuses the model.
     """
-    for part in HERE.glob("*.pml"):
+    in_time = breaks == IN_TIME
+    kind = ["-DNP", "-DNOCLAIM"] if endless else [] if in_time else ["-DSAFETY"]
+    _make(folder, switches, [f"-O{optimise}", *kind])
+    return _searched(
+        folder, ["-l", "-E"] if endless else [*(["-a"] if in_time else []), "-N", breaks]
+    )
+
+
+def broken(folder: Path, name: str) -> dict[str, Ran]:
+    """Search a variant for each property that it asks, by itself; those that are violated.
+
+    ``folder`` keeps the trail of the last. Raises ``CalledProcessError``, and ``ValueError`` for a
+    search that was cut short.
+    """
+    variant = VARIANTS[name]
+    switches = defines(variant.sizes, name.upper())
+    found = {}
+    _make(folder, switches, ["-O1", "-DSAFETY"])
+    for each in variant.asks:
+        if each == IN_TIME:
+            found[each] = search(folder, switches, each)
+        else:
+            found[each] = _searched(folder, ["-N", each])
+    if cut := [each for each, ran in found.items() if not (ran.violated or ran.whole)]:
+        message = f"{name}: the search for {', '.join(cut)} was cut short"
+        raise ValueError(message)
+    return {each: ran for each, ran in found.items() if ran.violated}
+
+
+def _make(folder: Path, switches: list[str], kind: list[str]) -> None:
+    for part in SOURCES:
         shutil.copy(part, folder)
     _run(["spin", "-a", *switches, "publish.pml"], folder)
-    in_time = breaks == "comes_to_rest"
-    kind = ["-DNP", "-DNOCLAIM"] if endless else [] if in_time else ["-DSAFETY"]
-    _run(["gcc", f"-O{optimise}", "-w", "-DCOLLAPSE", *kind, "-o", "pan", "pan.c"], folder)
-    how = ["-l", "-E"] if endless else [*(["-a"] if in_time else []), "-N", breaks]
+    _run(["gcc", "-w", "-DCOLLAPSE", *kind, "-o", "pan", "pan.c"], folder)
+
+
+def _searched(folder: Path, how: list[str]) -> Ran:
     said = _run(["./pan", f"-m{DEEPEST}", *how], folder)
     found = re.search(r"errors: (\d+)", said)
     states = re.search(r"(\d+) states, stored", said)
