@@ -261,3 +261,13 @@ def test_what_turns_out_live_leaves_the_others_in_quarantine(lane: Lane) -> None
     assert (left["released_by"], left["release_reason"]) == ("engine", "the job is published")
     assert (left["next_look_at"], left["look_token"]) == (None, None)
     assert row(lane, other) == before
+
+
+def test_a_quarantine_holds_somebody_until_the_last_is_let_go(lane: Lane) -> None:
+    conn, jobs = lane.ground.conn, [lane.add(), lane.add()]
+    assert not ledger.holds_suspects(conn)
+    assert quarantine(lane)
+    for job in jobs:
+        assert ledger.holds_suspects(conn)
+        release(lane, job)
+    assert not ledger.holds_suspects(conn)
