@@ -29,6 +29,12 @@ def test_one_permit_is_one_write() -> None:
         one.use()
 
 
+def test_a_permit_names_what_it_is_for() -> None:
+    one = permit()
+    assert (one.job_id, one.token, one.attempt, one.channel_id) == (1, UUID(int=1), 1, 1)
+    assert (one.content_sha256, one.budget, one.used) == (b"x" * 32, 5.0, False)
+
+
 def test_a_late_permit_writes_nothing() -> None:
     one = permit(window=0.0)
     with pytest.raises(PermitLate):

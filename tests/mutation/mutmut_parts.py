@@ -76,6 +76,7 @@ PARTS = (
             *(f"{_R}/test_judge.py", f"{_R}/test_judge_edges.py", f"{_R}/test_sender.py"),
             "tests/test_telemetry.py",
             *("tests/engine/test_rules.py", "tests/engine/test_recognition.py"),
+            "tests/engine/test_frozen_words.py",
         ),
     ),
     Part(

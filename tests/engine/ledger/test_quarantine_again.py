@@ -158,11 +158,12 @@ def test_only_what_waits_in_quarantine_is_found_live(lane: Lane) -> None:
 
 
 def test_an_id_is_anothers_only_on_the_same_page(lane: Lane) -> None:
-    elsewhere = lane.ground.lane()
-    assert lane.end(lane.sending(), published("another")).done
-    assert elsewhere.end(elsewhere.sending(), published("same")).done
-    job, other = lane.add(), lane.add()
-    assert quarantine(lane)
+    page, later = lane.ground.lane(), lane.ground.lane()
+    for elsewhere in (lane, later):
+        assert elsewhere.end(elsewhere.sending(), published("same")).done
+    assert page.end(page.sending(), published("another")).done
+    job, other = page.add(), page.add()
+    assert quarantine(page)
     given = {"permalink": None, "who": "me", "reason": "x"}
     ledger.found_live(lane.ground.conn, job, remote_id="same", **given)
     assert lane.ground.row(job)["remote_id"] == "same"
@@ -261,3 +262,13 @@ def test_what_turns_out_live_leaves_the_others_in_quarantine(lane: Lane) -> None
     assert (left["released_by"], left["release_reason"]) == ("engine", "the job is published")
     assert (left["next_look_at"], left["look_token"]) == (None, None)
     assert row(lane, other) == before
+
+
+def test_a_quarantine_holds_somebody_until_the_last_is_let_go(lane: Lane) -> None:
+    conn, jobs = lane.ground.conn, [lane.add(), lane.add()]
+    assert not ledger.holds_suspects(conn)
+    assert quarantine(lane)
+    for job in jobs:
+        assert ledger.holds_suspects(conn)
+        release(lane, job)
+    assert not ledger.holds_suspects(conn)
