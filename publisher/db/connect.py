@@ -18,7 +18,7 @@ from publisher.db.address import Address
 from publisher.db.embedded import EmbeddedServer
 from publisher.db.errors import LoginRefusedError, RoleRefusedError, UnreachableError
 from publisher.db.roles import SCHEMA, Role, ensure_roles
-from publisher.db.walls import Workspace, enter
+from publisher.db.walls import WORKSPACE, Workspace, enter, setting
 
 if TYPE_CHECKING:
     from publisher.config import Settings
@@ -58,6 +58,7 @@ class Database:
     ) -> None:
         """Use ``open``."""
         self.role = role
+        self._workspace = workspace
         self._application_name = application_name
         self._embedded = embedded
         self._prepares = settings.prepare == "on"
@@ -124,9 +125,11 @@ class Database:
         Raises ``psycopg.OperationalError`` when it cannot connect, ``RoleRefusedError`` when it
         came out in another role.
         """
+        # Outside the pool it is nobody else's, so the workspace may last as long as it does.
+        own = {WORKSPACE: setting(self._workspace)} if self._workspace is not None else {}
         return self._connection(
             self._direct if direct else self._address,
-            _COORDINATOR,
+            _COORDINATOR | own,
             application_name or self._application_name,
             prepare_threshold=0 if self._prepares else None,
         )

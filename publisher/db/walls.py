@@ -16,6 +16,9 @@ EVERY: Final = "*"
 Workspace = int | str | None
 """A workspace's number or slug, ``EVERY``, or None for none."""
 
+WORKSPACE: Final = "publisher.workspace"
+"""The setting that the policies read."""
+
 _OPTION: Final = "workspace"
 
 
@@ -25,8 +28,13 @@ def enter(engine: Engine, workspace: Workspace) -> None:
     @event.listens_for(engine, "begin")
     def _begin(conn: Connection) -> None:
         named = conn.get_execution_options().get(_OPTION, workspace)
-        setting = f"#{named}" if isinstance(named, int) else named or ""
-        conn.exec_driver_sql("SELECT set_config('publisher.workspace', %s, true)", (setting,))
+        value = (setting(named),)
+        conn.exec_driver_sql("SELECT set_config('publisher.workspace', %s, true)", value)
+
+
+def setting(workspace: Workspace) -> str:
+    """How PostgreSQL is told: ``#`` and the number, the slug, ``*``, or nothing."""
+    return f"#{workspace}" if isinstance(workspace, int) else workspace or ""
 
 
 def within(engine: Engine, workspace: Workspace) -> Engine:

@@ -90,7 +90,6 @@ def app(ground: Ground, connect_app: Connect) -> Driver:
     [
         "content = 'b', content_sha256 = sha256('b')",
         "version = 2",
-        "version_id = %(version)s",
         "platform_key = 'k'",
     ],
 )
@@ -98,15 +97,33 @@ def test_what_was_begun_keeps_its_content_and_what_goes_with_it(
     lane: Lane, root: Driver, change: str
 ) -> None:
     begun, waits = lane.put(S.SCHEDULED, begun=True), lane.add()
+    query = f"UPDATE job_contents SET {change} WHERE job_id = %s"
+    refuses(root, "PB020", query, [begun.id])
+    allows(root, query, [waits])
+
+
+def test_what_was_begun_keeps_its_version(lane: Lane, root: Driver) -> None:
+    own, other = (approved(lane) for _ in range(2))
+    begun = lane.put(S.SCHEDULED, begun=True, post_id=own[0])
+    waits = lane.add(post_id=other[0])
+    query = (
+        "UPDATE job_contents SET version_id = %s, version = 1, content = 'a',"
+        " content_sha256 = sha256('a') WHERE job_id = %s"
+    )
+    refuses(root, "PB020", query, [own[1], begun.id])
+    allows(root, query, [other[1], waits])
+
+
+def approved(lane: Lane) -> tuple[int, int]:
+    """A post, and its version that somebody approved."""
     post = lane.ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
     version = lane.ground.one(
         "INSERT INTO post_versions (post_id, number, content, content_sha256, created_by)"
         " VALUES (%s, 1, 'a', sha256('a'), 'me') RETURNING id",
         post,
     )
-    query = f"UPDATE job_contents SET {change} WHERE job_id = %(id)s"
-    refuses(root, "PB020", query, {"id": begun.id, "version": version})
-    allows(root, query, {"id": waits, "version": version})
+    lane.ground.sql("INSERT INTO approvals (version_id, approved_by) VALUES (%s, 'me')", version)
+    return post, version
 
 
 def test_a_content_keeps_its_key_and_its_job(lane: Lane, root: Driver) -> None:

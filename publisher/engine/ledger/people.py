@@ -307,8 +307,11 @@ def _come_back(
 def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None:
     """A newer job of the post on this channel has its place, unless that was cancelled or is open.
 
-    What went out in a newer version must not be followed by the older one.
+    What went out in a newer version must not be followed by the older one. A job of no post has
+    no newer one.
     """
+    if job.post_id is None:
+        return
     newer = conn.execute(
         select(jobs.c.id, jobs.c.state)
         .where(

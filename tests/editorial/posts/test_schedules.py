@@ -39,7 +39,9 @@ def test_one_job_for_each_channel_with_the_bytes_that_were_approved(desk: Desk) 
         assert sending.content_sha256 == sent
     assert desk.told(post) == ["created", "saved", "saved", "approved", "scheduled", "scheduled"]
     (approved,) = [each for each in CATALOGUE if each.id == "T13"]
-    assert ask(desk.ground.conn, approved, None, alerted=True) is None  # each against its own variant
+    assert (
+        ask(desk.ground.conn, approved, None, alerted=True) is None
+    )  # each against its own variant
 
 
 def test_nothing_is_scheduled_that_was_changed_after_its_approval(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from publisher.engine import ledger
@@ -272,3 +273,16 @@ def test_a_quarantine_holds_somebody_until_the_last_is_let_go(lane: Lane) -> Non
         assert ledger.holds_suspects(conn)
         release(lane, job)
     assert not ledger.holds_suspects(conn)
+
+
+def test_what_was_called_off_in_quarantine_is_not_freed_by_hand(lane: Lane) -> None:
+    """Its row there is open still; only ``restore``, which puts it back in there, brings it back."""
+    ground, job = lane.ground, lane.add()
+    ledger.open_quarantine(ground.conn, Cause.TICK, strict=True, absent_after=60.0, who="t")
+    with ground.app.engine.begin() as conn:
+        ledger.cancel(conn, job, who="me")
+    with pytest.raises(psycopg.DatabaseError, match="in quarantine"):
+        ground.sql("UPDATE jobs SET state = 'scheduled', settled_at = NULL WHERE id = %s", job)
+    with ground.app.engine.begin() as conn:
+        ledger.restore(conn, job, who="me")
+    assert ground.row(job)["hold_reason"] == "quarantine"
