@@ -123,6 +123,11 @@ FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
         ),
         (_PLACE, None),
     ),
+    "channels.workspace_id more": ("no other row says whose it is, and nobody may change it", None),
+    "channels.workspace_id other": (
+        "no other row says whose it is, and nobody may change it",
+        None,
+    ),
     "doubts.asked_reason word": (_WORDS, None),
     "doubts.last_look null": (_WORDS, None),
     "doubts.last_look word": (_WORDS, None),
@@ -141,6 +146,22 @@ FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
     "gates.blocked_detail word": (_WORDS, None),
     "gates.blocked_detail other": (_WORDS, None),
     "gates.max_in_flight more": ("a setting", None),
+    **dict.fromkeys(
+        (
+            f"gates.{column} {kind}"
+            for column in ("useful_for", "backlog", "overdue_after", "release_every")
+            for kind in ("null", "word", "other", "month")
+        ),
+        ("a setting", None),
+    ),
+    **dict.fromkeys(
+        (
+            f"gates.{column} {kind}"
+            for column in ("backlog_before", "backlog_turn_at")
+            for kind in ("null", "past", "future", "other")
+        ),
+        ("what was never begun waits for longer, or less long", None),
+    ),
     "gates.not_before null": ("a platform asked for more says no in words of the list", None),
     "gates.not_before past": ("a platform asked for more says no in words of the list", None),
     "gates.paused_at past": (_ONCE, None),

@@ -276,7 +276,7 @@ def test_a_quarantine_holds_somebody_until_the_last_is_let_go(lane: Lane) -> Non
 
 
 def test_what_was_called_off_in_quarantine_is_not_freed_by_hand(lane: Lane) -> None:
-    """Its row there is open still; only ``restore``, which puts it back in there, brings it back."""
+    """Its row there is open still; only ``restore`` brings it back, into it."""
     ground, job = lane.ground, lane.add()
     ledger.open_quarantine(ground.conn, Cause.TICK, strict=True, absent_after=60.0, who="t")
     with ground.app.engine.begin() as conn:
