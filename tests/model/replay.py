@@ -279,7 +279,9 @@ def _event(moment: Seen, before: State, step: Step) -> bool:
         return step.event == moment["event"]
     if step.verb not in verbs or (step.was or before.journal.job.state) != moment["from"]:
         return False
-    if "outcome" in moment and not _is_called(step.event, moment["outcome"]):
+    # Of what a file tells, the model says where it led, and not in which of the words.
+    named = "outcome" in moment and step.verb not in _BY_FILE
+    if named and not _is_called(step.event, moment["outcome"]):
         return False
     return step.state.journal.job.state == moment["to"]
 
