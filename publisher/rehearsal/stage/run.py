@@ -327,8 +327,9 @@ class Run:
                 raise TimeoutError(self._standing())
 
     def _is_done(self) -> bool:
-        """Every job has ended; none is left in reserve or on hold."""
-        return not self._reserve and not self.ground.release_holds() and not self.ground.open_jobs()
+        """Every job has ended; none is left on hold or, brought back by a person, in reserve."""
+        ground = self.ground
+        return not (ground.release_reserve(1000) or ground.release_holds() or ground.open_jobs())
 
     def _standing(self) -> str:
         with contextlib.suppress(psycopg.Error):
