@@ -154,6 +154,16 @@ def _held(row: JobRow) -> Standing:
         )
     if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
         return _awaits_approval(row)
+    if row.hold_reason == Hold.LIVE:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            _("Its post was found on the page, or may be there, by another job."),
+            _("it is not sent; to post once more on purpose, cancel it and publish again"),
+            verbs=("cancel",),
+            needs_a_person=True,
+        )
     if row.hold_reason == Hold.BACKLOG:
         return Standing(
             "‖",

@@ -185,13 +185,20 @@ def _newest_jobs(conn: Connection, post_id: int) -> dict[int, PostJob]:
 
 
 def _newest_of(jobs: Iterable[PostJob]) -> dict[int, PostJob]:
-    """By channel: the open job, or the newest where none is."""
+    """By channel: the open job, else the newest that is live or may be, else the newest.
+
+    A repeat that was cancelled, or refused, does not make the first one any less live.
+    """
     newest: dict[int, PostJob] = {}
     for job in jobs:
         before = newest.get(job.channel_id)
-        if before is None or not before.is_open:
+        if before is None or _weight(job) >= _weight(before):
             newest[job.channel_id] = job
     return newest
+
+
+def _weight(job: PostJob) -> int:
+    return 2 if job.is_open else int(not job.certainly_not_published)
 
 
 _NEXT: Final[Mapping[State, Next]] = {

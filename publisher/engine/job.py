@@ -38,6 +38,7 @@ class Hold(StrEnum):
     PERSON = "held by a person"
     APPROVAL = "approval withdrawn"
     EDITED = "changed after approval"
+    LIVE = "the post stands there already"
     QUARANTINE = "quarantine"
     PARKED = "parked: its record could not be written"
     BACKLOG = "late after a standstill, waits its turn"

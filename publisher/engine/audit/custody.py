@@ -80,7 +80,8 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
         OR o.post_id IS DISTINCT FROM j.post_id
         OR j.replaces IS NOT NULL
            AND o.state IN ('scheduled', 'claimed', 'sending', 'unknown', 'published')
-           AND j.state NOT IN ('cancelled', 'missed', 'failed', 'dropped'))
+           AND j.state NOT IN ('cancelled', 'missed', 'failed', 'dropped')
+           AND j.hold_reason IS DISTINCT FROM 'the post stands there already')
 """,
     ),
     Invariant(

@@ -103,6 +103,8 @@ def release_hold(conn: Connection, job_id: JobId, *, who: str) -> Moved:
     with conn.begin_nested():
         moved = _apply(conn, job, Event.RELEASE_HOLD, State.SCHEDULED, who, {}, hold_reason=None)
         still = conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job_id))
+        if still == Hold.LIVE:
+            raise _stands_already(job, Event.RELEASE_HOLD)
         if still is not None:
             message = (
                 f"Job {public_id(job_id)} stays on hold: {still}. Nothing was changed. It goes on "
@@ -296,12 +298,23 @@ def _come_back(
             _take_unique_lock(conn, job)
             if comes_back_doubted(conn, job.id):
                 values["hold_reason"] = str(Hold.QUARANTINE)
-            return _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
+            moved = _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
+            if conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job.id)) == Hold.LIVE:
+                raise _stands_already(job, event)
+            return moved
     except IntegrityError as error:
         cause = error.orig
         if not isinstance(cause, psycopg.Error) or cause.diag.constraint_name != ONE_OPEN:
             raise
         raise _successor_is_open(conn, job, event) from error
+
+
+def _stands_already(job: Row[Any], event: Event) -> Conflict:
+    message = (
+        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: its post is on this channel, or "
+        "may be, by another job. Nothing was changed."
+    )
+    return Conflict(message, code="already-live", state=job.state)
 
 
 def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None:
