@@ -185,13 +185,21 @@ def _newest_jobs(conn: Connection, post_id: int) -> dict[int, PostJob]:
 
 
 def _newest_of(jobs: Iterable[PostJob]) -> dict[int, PostJob]:
-    """By channel: the open job, or the newest where none is."""
+    """By channel: the open job, or the newest where none is.
+
+    What was to take another's place, and was called off since that one may be live, does not count.
+    """
     newest: dict[int, PostJob] = {}
     for job in jobs:
         before = newest.get(job.channel_id)
-        if before is None or not before.is_open:
+        if before is None or not (before.is_open or _never_took_the_place_of(before, job)):
             newest[job.channel_id] = job
     return newest
+
+
+def _never_took_the_place_of(before: PostJob, job: PostJob) -> bool:
+    is_over = not job.is_open and not job.attempts
+    return is_over and job.replaces is not None and not before.certainly_not_published
 
 
 _NEXT: Final[Mapping[State, Next]] = {
