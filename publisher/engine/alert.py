@@ -275,7 +275,7 @@ class Wording:
         return f"{self.public_url.rstrip('/')}/{path}"
 
 
-def _place(of: Matter) -> tuple[str, str]:
+def _place(of: Matter) -> tuple[str, str]:  # noqa: PLR0911 - a place for each
     """Where to go: a page's path, and the command that shows the same."""
     match of.incident:
         case Incident.BLOCKED:
@@ -286,6 +286,8 @@ def _place(of: Matter) -> tuple[str, str]:
             return "quarantine", "publisher quarantine status"
         case Incident.AUDIT:
             return "audit", "publisher audit"
+        case Incident.REPLACED if len(of.jobs) > 1:
+            return "jobs", "publisher jobs list"
         case _ if len(of.jobs) == 1:
             name = public_id(of.jobs[0])
             is_doubt = of.incident in {Incident.DOUBT, Incident.ORPHAN}
