@@ -2,8 +2,9 @@
 
 Two worker processes claim and send while editors save, approve, take back, hold and cancel around
 the very second at which their posts are due; the platform refuses some sends, loses the answers of
-others. Judged from the bytes that the platform received: each was a form of its post whose
-approval stood when that send began, and nothing is there twice but what somebody asked for.
+others, and stores some that it says it refused. Judged from the bytes that the platform received:
+each was a form of its post whose approval stood when that send began, and nothing is there twice
+but what somebody asked for.
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ ACTS = (
     "save", "save", "save", "save own", "approve", "approve", "approve", "withdraw", "back",
     "hold", "release", "cancel", "restore", "schedule", "again", "requeue",
 )  # fmt: skip
+LIES = (Behaviour.ACCEPT_AND_REFUSE, Behaviour.ACCEPT_AND_LIMIT)
 WEATHER = (
     None, None, Behaviour.REFUSE_LIMITED, Behaviour.REFUSE_INVALID, Behaviour.LOSE_ANSWER,
-    Behaviour.DROP,
+    Behaviour.DROP, *LIES,
 )  # fmt: skip
 POSTS: Final = 12
+ON_A_PAGE: Final = {"published", "unknown"}
 BEGUN = """
 SELECT a.job_id, a.number, a.content_sha256, a.version, a.outcome, j.channel_id, j.post_id,
        c.content
@@ -98,13 +101,13 @@ class Author:
     script: list[tuple[float, str]]
     luck: random.Random
     due: datetime
+    is_lied_to: bool
     post: int = field(init=False)
     did: Counter[str] = field(default_factory=Counter)
-    _texts: int = 1
 
     def __post_init__(self) -> None:
         lanes = [self.site.lane(self.page), self.site.lane(self.other)]
-        self.post = self.site.desk.new(*lanes, text=f"{self.name} text 1")
+        self.post = self.site.desk.new(*lanes, text=self._text())
         self.site.desk.approve(self.post)
         seconds = (self.due - datetime.now(UTC)).total_seconds()
         for page in (self.page, self.other):
@@ -123,15 +126,15 @@ class Author:
             self.did[f"refused: {refusal.code}"] += 1
 
     def _text(self) -> str:
-        self._texts += 1
-        return f"{self.name} text {self._texts}"
+        # Two that resembled one another could not be told apart by a look.
+        return f"{self.name} {self.luck.getrandbits(160):040x}"
 
     def _save(self) -> None:
         self.site.desk.save(self.post, self._text())
 
     def _save_own(self) -> None:
         lane = self.site.lane(self.luck.choice([self.page, self.other]))
-        document = own_text(Document(Post(self._text())), lane, f"{self._text()}, own")
+        document = own_text(Document(Post(self._text())), lane, self._text())
         self.site.desk.save(self.post, document)
 
     def _approve(self) -> None:
@@ -188,7 +191,8 @@ def judge(site: Site, authors: list[Author]) -> Counter[str]:
                 approved = digest(Post(text).to_json())
                 sent = [row for row in mine if bytes(row["content_sha256"]) == approved]
                 assert sent, (text, mine)
-                assert {row["outcome"] for row in sent} & {"published", "unknown"}
+                # A lie that nobody had to look for stays one.
+                assert author.is_lied_to or {row["outcome"] for row in sent} & ON_A_PAGE
             repeats = sum(job.repeats is not None for job in site.desk.jobs(author.post))
             assert len(there) <= 1 + repeats, there
             seen["on a page"] += len(there)
@@ -214,7 +218,7 @@ def test_what_the_platform_received_was_approved(site: Site, rule: str) -> None:
     TOLD.clear()
 
     @settings(
-        max_examples=6,
+        max_examples=4,
         deadline=None,
         phases=[Phase.generate],  # what a race broke once, a shorter script need not break again
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -234,7 +238,7 @@ def test_what_the_platform_received_was_approved(site: Site, rule: str) -> None:
             if sky is not None:
                 pages[0].behave(sky, match=f"{name} ", seconds=0.5)
             own = random.Random(luck.random())
-            authors.append(Author(site, *pages, name, script, own, due))
+            authors.append(Author(site, *pages, name, script, own, due, sky in LIES))
         with ThreadPoolExecutor(POSTS) as pool:
             for played in [pool.submit(author.play) for author in authors]:
                 played.result(120)
