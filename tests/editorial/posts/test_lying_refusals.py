@@ -6,6 +6,8 @@ and schedules it again must not have both on the page, where the page can be loo
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -224,4 +226,23 @@ def test_who_finds_it_and_dies_has_told_enough(site: Site, facebook: Channel) ->
     site.stage.await_state(second, S.CANCELLED)
     assert facebook.texts() == ["Bring your won cup"]
     assert site.stage.looks(first) == []
+    nothing_is_wrong(site)
+
+
+def test_a_worker_that_is_killed_while_it_looks_leaves_nothing_undone(
+    site: Site, facebook: Channel
+) -> None:
+    """Its lease runs out, another worker takes the job up, and looks."""
+    post, first = refused(site, facebook, Behaviour.ACCEPT_AND_REFUSE, "Close at nime")
+    facebook.behave(Behaviour.HANG, endpoint="list", times=1)
+    second = mended(site, post, facebook, "Close at nine")
+    await_that(lambda: site.desk.job(second)["hand_at"] is not None)
+    (run,) = site.stage.ground.sql(
+        "SELECT i.pid FROM incarnations i JOIN jobs j ON j.incarnation = i.id WHERE j.id = %s",
+        second,
+    )
+    os.kill(run["pid"], signal.SIGKILL)
+    site.stage.await_state(second, S.CANCELLED, within=60)
+    assert facebook.texts() == ["Close at nime"]
+    assert site.stage.row(first)["state"] == S.PUBLISHED
     nothing_is_wrong(site)
