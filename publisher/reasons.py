@@ -71,6 +71,12 @@ def sentence(reason: str | None) -> str:
         R.TOO_LATE: _("Its useful time was over before it could be sent."),
         R.BACKLOG: _("It was due while nothing could be sent; this channel sends nothing late."),
         R.CANNOT_LOOK: _("This platform cannot be looked at."),
+        R.REPLACED_IS_LIVE: _(
+            "The post whose place it was to take is on the page after all; this one was not sent."
+        ),
+        R.REPLACED_UNCLEAR: _(
+            "The post whose place it takes may be on the page; nothing of this one was sent."
+        ),
         # May be published.
         R.NO_ANSWER: _("It was sent; no answer came in time."),
         R.CONNECTION_LOST: _("It was sent; the connection was cut before an answer came."),

@@ -154,6 +154,16 @@ def _held(row: JobRow) -> Standing:
         )
     if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
         return _awaits_approval(row)
+    if row.hold_reason == Hold.REPLACED:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            reasons.sentence(row.reason) or _("The post whose place it takes may be on the page."),
+            _("look at the page for the earlier text: not there, release it; there, cancel it"),
+            verbs=("release", "cancel"),
+            needs_a_person=True,
+        )
     if row.hold_reason == Hold.LIVE:
         return Standing(
             "‖",

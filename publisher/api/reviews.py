@@ -235,7 +235,12 @@ def comment_on_post(
 def schedule_post(
     post: PostNumber, here: Here, request: Request, body: Schedule, key: RequiredKey
 ) -> Response:
-    """Schedule an approved version: one job for each place, all of them or none."""
+    """Schedule an approved version: one job for each place, all of them or none.
+
+    After a refusal this is *fix and schedule again*: the new job replaces the refused one. Where
+    the page can be looked at, it is looked at for that one first; found there, it becomes live, the
+    new job is cancelled with the reason ``replaced_is_live``, and people are told.
+    """
 
     def schedule(conn: Connection) -> schedules.Scheduled:
         span = _span(here, body.useful_for_seconds)
@@ -300,7 +305,13 @@ def _scheduled(
         rows = queries.job_rows(conn, only=[job.job_id for job in done.jobs])
         tries = here.desk.settings.tries
         told: Sequence[told_jobs.Job] = [told_jobs.job(row, tries) for row in rows]
-        return Answer(Scheduled(version=done.version.number, jobs=list(told)), status=201)
+        scheduled = Scheduled(
+            version=done.version.number,
+            jobs=list(told),
+            looks_first=list(done.looks_first),
+            cannot_look=list(done.cannot_look),
+        )
+        return Answer(scheduled, status=201)
 
     return once(here, request, key, add)
 

@@ -166,10 +166,17 @@ class PostChanged(Told):
 
 
 class Scheduled(Told):
-    """Jobs that were added."""
+    """Jobs that were added.
+
+    Where they replace what was refused there, that refusal may have been a lie. ``looks_first``:
+    channels whose page is looked at for it before anything is sent. ``cannot_look``: channels where
+    nothing can be seen, and the platform's word has to do.
+    """
 
     version: int
     jobs: list[Job]
+    looks_first: list[int]
+    cannot_look: list[int]
 
 
 def listed(post: Listed) -> PostListed:

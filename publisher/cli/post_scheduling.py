@@ -129,6 +129,19 @@ def fix(
     exit_where_left(approved.refusals)
 
 
+def _of_refusals(conn: Connection, done: Scheduled) -> list[str]:
+    """What stands between a refused send and the job that replaces it."""
+    looked = _("{channel}: what was refused is looked for on the page first; if it is there after"
+               " all, this one is not sent, and you are told.")  # fmt: skip
+    unseen = _("{channel}: this platform cannot be looked at. That nothing was posted rests on its"
+               " refusal; if you see the earlier text there, cancel this one.")  # fmt: skip
+    return [
+        words.format(channel=channels.find(conn, str(at)).name)
+        for words, where in ((looked, done.looks_first), (unseen, done.cannot_look))
+        for at in where
+    ]
+
+
 def _place(
     conn: Connection, channel_id: int, at: str, zone: str, useful_for: float | None
 ) -> Destination:
@@ -147,4 +160,5 @@ def _show(conn: Connection, post_id: int, done: Scheduled, *, json: bool) -> Non
     said = _("Version {n} is scheduled: {ids}.").format(n=done.version.number, ids=ids)
     show_done(conn, post_id, said, json=json)
     if not json:
+        screen.say(*_of_refusals(conn, done))
         screen.say_next(f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}")

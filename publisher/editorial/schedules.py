@@ -8,7 +8,7 @@ that is live it must be asked for by that name; and where nobody knows, not at a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -50,10 +50,17 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A version that was scheduled, and its new jobs in the order of the places."""
+    """A version that was scheduled, and its new jobs in the order of the places.
+
+    Where an earlier send was refused, and is replaced now, a refusal may have been a lie:
+    ``looks_first``: channels whose page is looked at for it before the new job is sent;
+    ``cannot_look``: those where nothing can be seen, so that the platform's word has to do.
+    """
 
     version: StoredVersion
     jobs: tuple[Enqueued, ...]
+    looks_first: tuple[int, ...] = ()
+    cannot_look: tuple[int, ...] = ()
 
 
 def schedule(
@@ -88,7 +95,23 @@ def schedule(
     for place in places:
         links[place.channel_id] = _replaced(newest.get(place.channel_id), post)
     new = _jobs(conn, version, places, registry, useful_for, replaces=links)
-    return _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    done = _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    begun = {job.channel_id for job in queries.jobs_of_post(conn, post.id, kind=KIND)
+             if job.attempts}  # fmt: skip
+    sent = [at for at, before in links.items() if before is not None and at in begun]
+    seen = {at for at in sent if _can_look(conn, registry, version, at)}
+    return replace(
+        done,
+        looks_first=tuple(at for at in sent if at in seen),
+        cannot_look=tuple(at for at in sent if at not in seen),
+    )
+
+
+def _can_look(
+    conn: Connection, registry: Registry, version: StoredVersion, channel_id: int
+) -> bool:
+    adapter = registry.adapter(queries.platform_of(conn, channel_id))
+    return adapter.capabilities(version.document.post_for(channel_id).to_json()).can_look
 
 
 def again(
@@ -187,7 +210,8 @@ def _newest_jobs(conn: Connection, post_id: int) -> dict[int, PostJob]:
 def _newest_of(jobs: Iterable[PostJob]) -> dict[int, PostJob]:
     """By channel: the open job, else the newest that is live or may be, else the newest.
 
-    A repeat that was cancelled, or refused, does not make the first one any less live.
+    A repeat that was cancelled, or refused, does not make the first one any less live; nor does
+    what was to take its place, and was called off since it may be live.
     """
     newest: dict[int, PostJob] = {}
     for job in jobs:

@@ -42,6 +42,7 @@ class Hold(StrEnum):
     QUARANTINE = "quarantine"
     PARKED = "parked: its record could not be written"
     BACKLOG = "late after a standstill, waits its turn"
+    REPLACED = "what it replaces may be live"
 
 
 class Backlog(StrEnum):

@@ -50,6 +50,8 @@ class Reason(StrEnum):
     TOO_LATE = "too_late"
     BACKLOG = "backlog"
     CANNOT_LOOK = "cannot_look"
+    REPLACED_IS_LIVE = "replaced_is_live"
+    REPLACED_UNCLEAR = "replaced_unclear"
     # May be published.
     NO_ANSWER = "no_answer"
     CONNECTION_LOST = "connection_lost"

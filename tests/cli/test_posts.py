@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from publisher.sandbox.process import SandboxProcess
 from tests.cli.conftest import Terminal
 
 pytestmark = pytest.mark.timeout(500)  # a dozen processes each, on a machine that has others
@@ -17,9 +18,9 @@ def shown(terminal: Terminal, post: str) -> dict[str, Any]:
     return found
 
 
-def write(terminal: Terminal, ref: str = "spring") -> None:
+def write(terminal: Terminal, text: str = "Hello", ref: str = "spring") -> None:
     said = terminal.done(
-        "posts", "new", "--text", "Hello", "--channel", "Page A", "--ref", ref, "--label", "news"
+        "posts", "new", "--text", text, "--channel", "Page A", "--ref", ref, "--label", "news"
     )
     assert "Saved as version 1." in said
     assert f"Next: publisher posts submit {ref}   |   publisher posts approve {ref}" in said
@@ -94,6 +95,28 @@ def test_the_channel_that_refused_is_fixed(terminal: Terminal, page: str) -> Non
     assert found["jobs"][1]["replaces"] == found["jobs"][0]["id"]
     with terminal.working():
         terminal.done("jobs", "wait", found["jobs"][1]["id"])
+    assert shown(terminal, "spring")["next"] == {"Page A": "again"}
+
+
+def test_a_refusal_that_was_a_lie_is_told_before_and_after(
+    terminal: Terminal, sandbox: SandboxProcess, page: str
+) -> None:
+    write(terminal, "Open on Sunndays #sandbox:accept-and-refuse")
+    terminal.done("posts", "approve", "spring")
+    terminal.done("posts", "schedule", "spring", "--at", "now")
+    with terminal.working():
+        assert terminal.run("jobs", "wait", "--timeout", "30").returncode == 1
+        said = terminal.done(
+            *("posts", "fix", "spring", "--channel", "Page A"),
+            *("--text", "Open on Sundays", "--at", "now"),
+        )
+        assert "Page A: what was refused is looked for on the page first" in said
+        first, second = shown(terminal, "spring")["jobs"]
+        terminal.run("jobs", "wait", second["id"], "--timeout", "30")
+    assert len(sandbox.control.posts(page)) == 1
+    first, second = shown(terminal, "spring")["jobs"]
+    assert (first["state"], second["state"]) == ("published", "cancelled")
+    assert "is on the page after all" in terminal.done("jobs", "show", second["id"])
     assert shown(terminal, "spring")["next"] == {"Page A": "again"}
 
 

@@ -216,4 +216,46 @@ SELECT NULL, NULL, min(id), 'channels ' || string_agg(id::text, ', ') || ' are o
   FROM channels GROUP BY platform, remote_id, coalesce(base_url, '') HAVING count(*) > 1
 """,
     ),
+    Invariant(
+        "C12",
+        _("a post, its channels, its jobs and its media are of one workspace"),
+        _(
+            "One team's post goes out on another's page, or shows it another's picture. Hold the"
+            " job: publisher jobs hold; then schedule the post anew where it belongs."
+        ),
+        """
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'post ' || p.id || ' is of workspace ' || p.workspace_id || ', its channel of '
+           || ch.workspace_id AS detail
+  FROM {jobs} j
+  JOIN posts p ON p.id = j.post_id
+  JOIN channels ch ON ch.id = j.channel_id
+ WHERE p.workspace_id <> ch.workspace_id
+UNION ALL
+SELECT NULL, NULL, t.channel_id,
+       'post ' || p.id || ' of workspace ' || p.workspace_id || ' has a ' || t.what
+           || ' for a channel of workspace ' || ch.workspace_id
+  FROM (SELECT post_id, channel_id, 'time' AS what FROM post_channels
+        UNION ALL SELECT post_id, channel_id, 'place' FROM post_targets
+        UNION ALL SELECT v.post_id, x.channel_id, 'form' FROM version_variants x
+                    JOIN post_versions v ON v.id = x.version_id) AS t
+  JOIN posts p ON p.id = t.post_id
+  JOIN channels ch ON ch.id = t.channel_id
+ WHERE p.workspace_id <> ch.workspace_id
+UNION ALL
+SELECT j.id, NULL, j.channel_id,
+       'workspace ' || p.workspace_id || ' does not have its file ' || named.sha256
+  FROM {jobs} j
+  JOIN posts p ON p.id = j.post_id
+  JOIN {contents} c ON c.job_id = j.id
+ CROSS JOIN LATERAL (
+       -- Text that an editor writes has its quotes escaped, and cannot look like this.
+       SELECT m[1] AS sha256 FROM regexp_matches(c.content, '"sha256":"([0-9a-f]{64})"', 'g') AS m
+      ) AS named
+ WHERE c.content LIKE '%%"sha256":"%%'
+   AND NOT EXISTS (SELECT FROM media_uploads u
+                    WHERE u.workspace_id = p.workspace_id
+                      AND u.sha256 = decode(named.sha256, 'hex'))
+""",
+    ),
 )

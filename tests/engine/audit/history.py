@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from publisher.editorial import posts
+from publisher.editorial import posts, reviews, schedules, versions
+from publisher.editorial.documents import Document, Variant
 from publisher.editorial.posts import Destination, Draft
 from publisher.engine import ledger, retry
 from publisher.engine.alert import Alert, Incident
@@ -111,6 +112,7 @@ class Past:
         past.lates()
         past.looks()
         past.the_rest()
+        past.edits()
         # Last: what is under way stays so.
         past.jobs["claimed"] = past.desk.claimed().id
         past.start_hand(past.desk.claimed())
@@ -418,6 +420,58 @@ class Past:
         step = Progressed(job)
         assert ledger.save_progress(ground.conn, [step.stored], lease=60.0)
         self.jobs["on its way"] = job.id
+
+    def edits(self) -> None:
+        """What became of posts that were changed after their approval, or refused and mended."""
+        at = self.desk
+        self.jobs["mended"] = at.ends(refused()).id
+        self.save("mended", "shorter")
+        self.review(reviews.approve, "mended")
+        self.jobs["mends it"] = self.schedule_again("mended")
+        at.ends(published("mended"), job_id=self.jobs["mends it"])
+        self.jobs["begun, then changed"] = at.ends(refused_for_now()).id
+        self.save("begun, then changed", "better")
+        self.review(reviews.approve, "begun, then changed")
+        (successor,) = self.ground.sql(
+            "SELECT id FROM jobs WHERE replaces = %s", self.jobs["begun, then changed"]
+        )
+        self.jobs["has its place"] = successor["id"]
+        self.jobs["awaits its approval"] = at.post(due=timedelta(hours=1))
+        self.save("awaits its approval", "not yet approved")
+        self.jobs["approval withdrawn"] = at.post(due=timedelta(hours=1))
+        self.review(reviews.withdraw, "approval withdrawn")
+        self.jobs["withdrawn and approved anew"] = at.ends(published("approved once")).id
+        self.review(reviews.withdraw, "withdrawn and approved anew")
+        self.review(reviews.approve, "withdrawn and approved anew")
+        self.jobs["in a form of its own"] = at.post()
+        self.save("in a form of its own", "for all", own="for this one")
+        self.review(reviews.approve, "in a form of its own")
+        at.ends(published("own form"), job_id=self.jobs["in a form of its own"])
+
+    def save(self, name: str, text: str, *, own: str | None = None) -> None:
+        variants = {} if own is None else {self.desk.channel_id: Variant.of(text=own)}
+        with self.ground.app.engine.begin() as conn:
+            versions.save(
+                conn, self.post_of(name), Document(Post(text), variants=variants), who="editor",
+                revision=None, registry=Registry([Fake()]),
+            )  # fmt: skip
+
+    def review(self, act: Callable[..., object], name: str) -> None:
+        how = {} if act is reviews.withdraw else {"registry": Registry([Fake()])}
+        with self.ground.app.engine.begin() as conn:
+            act(conn, self.post_of(name), who="chief", **how)
+
+    def schedule_again(self, name: str) -> JobId:
+        place = Destination(self.desk.channel_id, datetime.now(UTC), "UTC")
+        with self.ground.app.engine.begin() as conn:
+            done = schedules.schedule(
+                conn, self.post_of(name), [place], who="chief", registry=Registry([Fake()]),
+                useful_for=USEFUL_FOR,
+            )  # fmt: skip
+        return done.jobs[0].job_id
+
+    def post_of(self, name: str) -> int:
+        return int(self.ground.row(self.jobs[name])["post_id"])
 
 
 @dataclass(frozen=True)
