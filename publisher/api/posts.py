@@ -294,7 +294,7 @@ def read(conn: Connection, here: Caller, post: int) -> PostWhole:
     """Everything about a post. Raises ``NotFound``, also for another workspace's."""
     page = _page(conn, post)
     draft = page.draft
-    problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids)
+    problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids, due=page.due)
     rows = queries.job_page(conn, JobFilter(post_id=post), limit=_JOBS)
     tries = here.desk.settings.tries
     return told_posts.whole(page, problems, [told_jobs.job(row, tries) for row in rows])
