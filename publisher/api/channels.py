@@ -11,7 +11,7 @@ from pydantic import Field
 from publisher import reasons
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, answered, once
 from publisher.api.operations import operation
-from publisher.api.strict import Body, Instant, Number, Told, When
+from publisher.api.strict import At, Body, Instant, Number, Told
 from publisher.editorial import channel_access, channel_events, channels
 from publisher.editorial.channel_events import ChannelEvent
 from publisher.editorial.channels import Standing
@@ -35,7 +35,7 @@ Secret = Annotated[
     ),
 ]
 Ends = Annotated[
-    When | None,
+    At | None,
     Field(description="When the credential ends, where that is known; check asks the platform."),
 ]
 StateWord = Literal["open", "paused", "needs-reconnecting", "limited"]

@@ -16,7 +16,7 @@ from publisher.api.doors import BODY_CAP
 from publisher.editorial.people.roles import Role
 from tests.api.conftest import House
 
-NOT_ASKED = {"people", "imports", "rehearsals.py", "quarantine.py", "deployment.py", "backup.py"}
+NOT_ASKED = {"imports", "rehearsals.py", "quarantine.py", "deployment.py", "backup.py"}
 """Nothing of theirs is called by the API."""
 NOT_TOLD = {
     # Audits, the witness and what is wrong with a deployment are for those who run it.
@@ -27,11 +27,13 @@ NOT_TOLD = {
     "downgraded", "redirects", "status",
     # A job that is not there is told as not-found, whoever has it.
     "job-not-found",
-    # Signed addresses are opened by platforms, not through here.
-    "media-url-expired", "media-url-forged",
-    # Posting times and channels' rules are not in the API yet.
-    "no-free-time", "no-posting-times", "posting-time-unreadable", "rule-out-of-bounds",
-    "rule-unknown", "span-unreadable", "times-busy",
+    # Spans and rules are typed values here, and never read from a text.
+    "rule-unknown", "span-unreadable",
+    # Sign-in, the second factor and one-time links are the pages'.
+    "code-wrong", "edit-rule-unknown", "link-unusable", "not-invited", "password-unusable",
+    "provider-refused", "provider-unreachable", "reauthenticate", "role-unknown",
+    "session-over", "sign-in-over", "sign-in-wrong", "slug-taken", "slug-unusable",
+    "too-many-tries", "totp-not-offered", "totp-on",
 }  # fmt: skip
 AT = "/jobs/8f3a01bc24/cancel"
 HEADERS = {
