@@ -80,7 +80,7 @@ def test_every_change_to_it_is_noticed(house: House) -> None:
     first, second = things.kept(house), things.kept(house)
     path = minted(house, first)
     parts = urlsplit(path)
-    for at in range(len(path)):
+    for at in range(1, len(path)):
         other = "0" if path[at] != "0" else "1"
         answer = fetch(house, path[:at] + other + path[at + 1 :])
         assert answer.status_code in (401, 403, 404), path[:at] + other + path[at + 1 :]

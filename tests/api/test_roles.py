@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import httpx
 import pytest
 from fastapi import APIRouter
@@ -94,11 +97,7 @@ def test_no_browser_is_made_to_do_it(
 
 def test_nothing_is_reached_past_the_table() -> None:
     """Whatever the application routes is an operation with a permission, or one of these."""
-    routed = {
-        (method, getattr(route, "path", "?"))
-        for route in application.describe().routes
-        for method in getattr(route, "methods", None) or ("?",)
-    }
+    routed = {*walked(application.describe().routes)}
     open_to_all = {
         ("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"),
         ("GET", "/api/v1/errors"), ("GET", "/api/v1/errors/{code}"),
@@ -117,6 +116,17 @@ def test_an_operation_without_a_permission_cannot_be_declared() -> None:
     assert isinstance(route, APIRoute)
     with pytest.raises(KeyError):
         permission_of(route)
+
+
+def walked(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Method and path of every route, also of those that were included; of no other kind."""
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            yield from walked(included.routes, prefix + route.include_context.prefix)
+            continue
+        for method in getattr(route, "methods", None) or ("?",):
+            yield method, prefix + getattr(route, "path", "?")
 
 
 def has_headers(answer: httpx.Response) -> None:
