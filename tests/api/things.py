@@ -73,12 +73,16 @@ def signed_in(house: House, user_id: int) -> int:
         return sessions.begin(conn, user_id, Method.PASSWORD).session.id
 
 
-def kept(house: House) -> str:
+def kept(house: House, workspace: str = OURS) -> str:
     """A picture that nobody has yet."""
     number = int(house.key().rpartition("-")[2])
     content = picture("white", (1 + number % 250, 1 + number // 250))
     headers = {"Content-Type": "application/octet-stream"}
-    return str(house.call("POST", "/media", content=content, headers=headers).json()["sha256"])
+    return str(
+        house.call("POST", "/media", content=content, headers=headers, workspace=workspace).json()[
+            "sha256"
+        ]
+    )
 
 
 def _job(house: House, path: str, _made: object) -> str:
