@@ -166,6 +166,8 @@ def test_nothing_breaks_and_nothing_of_another_workspace_is_read(
         command, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ}
     )
     told = run.stdout[-6_000:] + run.stderr[-2_000:]
+    # For whoever asked for the long run: shown with -rP.
+    print(role, sum(watch.statuses.values()) - before, dict(watch.statuses))  # noqa: T201
     assert not watch.broken, (watch.broken[:5], told)
     assert not watch.leaks, watch.leaks[:5]
     assert sum(watch.statuses.values()) - before > len(description.document()["paths"]), told
