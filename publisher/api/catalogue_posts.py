@@ -76,6 +76,8 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             N_("Shorten it, or write that channel's own text."),
         ),
         "text-empty": _E(422, N_("There is no text"), N_("Write one.")),
+        "empty": _E(422, N_("A part is empty"), N_("Write it, or take it out.")),
+        "unreadable": _E(422, N_("The content cannot be read"), N_("Write it anew.")),
         "text-unusable": _E(
             422, N_("The platform does not take that text"), N_("Mend what is named.")
         ),
@@ -125,6 +127,18 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
         "media-too-large": _E(422, N_("The file is too large"), N_("Give a smaller one.")),
         "media-type-unknown": _E(
             422, N_("The file is of no type we take"), N_("Give JPEG, PNG, GIF, WebP, MP4 or MOV.")
+        ),
+        "media-too-many-pixels": _E(
+            422, N_("The picture has too many pixels"), N_("Save it smaller, and send that.")
+        ),
+        "media-too-many-frames": _E(
+            422, N_("The picture has too many frames"), N_("Shorten it, or send a video.")
+        ),
+        "media-too-demanding": _E(
+            422, N_("The picture takes too much to decode"), N_("Save it anew, and send that.")
+        ),
+        "media-animated": _E(
+            422, N_("A picture of that type may not move"), N_("Give a GIF or a video.")
         ),
         "media-unreadable": _E(
             422, N_("The file cannot be read"), N_("Save it anew, and send that.")

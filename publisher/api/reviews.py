@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from publisher.api import told_jobs
+from publisher.api import told_jobs, told_posts
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, once
 from publisher.api.operations import operation
 from publisher.api.posts import ChannelNumber, PostNumber, changed, read
@@ -310,6 +310,7 @@ def _scheduled(
             jobs=list(told),
             looks_first=list(done.looks_first),
             cannot_look=list(done.cannot_look),
+            problems=[told_posts.problem(one) for one in done.notes],
         )
         return Answer(scheduled, status=201)
 

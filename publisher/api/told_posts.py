@@ -177,6 +177,9 @@ class Scheduled(Told):
     jobs: list[Job]
     looks_first: list[int]
     cannot_look: list[int]
+    problems: list[ProblemTold] = Field(
+        description="What to know of these channels at these times, such as an access that ends."
+    )
 
 
 def listed(post: Listed) -> PostListed:
@@ -207,7 +210,7 @@ def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[J
         newest_version=None if newest is None else newest.number,
         approved=newest is not None and newest.is_approved,
         review=None if page.review is None else _review(page.review),
-        problems=[_problem(one) for one in problems],
+        problems=[problem(one) for one in problems],
         labels=list(page.labels),
         assignees=list(page.assignees),
         jobs=list(jobs),
@@ -291,7 +294,8 @@ def _review(one: Review) -> ReviewTold:
     )
 
 
-def _problem(one: ChannelProblem) -> ProblemTold:
+def problem(one: ChannelProblem) -> ProblemTold:
+    """What a check found, as answers have it."""
     return ProblemTold(
         channel=one.channel_id,
         field=one.field,

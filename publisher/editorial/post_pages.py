@@ -91,6 +91,11 @@ class PostPage:
         return self.newest is None or self.newest.document != self.draft.document
 
     @property
+    def due(self) -> Mapping[int, datetime]:
+        """When it is to go out on each channel where its send has not begun."""
+        return {job.channel_id: job.due_at for job in self.jobs if job.is_waiting}
+
+    @property
     def options(self) -> Mapping[int, tuple[Next, PostJob]]:
         """What may be done on each channel where it has a job."""
         return schedules.options(self.jobs)

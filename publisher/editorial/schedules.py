@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from publisher.editorial import channel_rules, drafts, edits, post_events
 from publisher.editorial.actor import Who
-from publisher.editorial.examination import examine, require_good
+from publisher.editorial.examination import ChannelProblem, examine, require_good
 from publisher.editorial.post_events import Event
 from publisher.editorial.post_lock import LockedPost, lock
 from publisher.editorial.posts import KIND, Destination, useful_until
@@ -61,6 +61,8 @@ class Scheduled:
     jobs: tuple[Enqueued, ...]
     looks_first: tuple[int, ...] = ()
     cannot_look: tuple[int, ...] = ()
+    notes: tuple[ChannelProblem, ...] = ()
+    """What to know of these channels at these times; none of it stood in the way."""
 
 
 def schedule(
@@ -94,6 +96,7 @@ def schedule(
     links: dict[int, JobId | None] = {}
     for place in places:
         links[place.channel_id] = _replaced(newest.get(place.channel_id), post)
+    notes = _checked(conn, version, places, registry)
     new = _jobs(conn, version, places, registry, useful_for, replaces=links)
     done = _add(conn, post, version, places, new, who=who, links=links, what="replaces")
     begun = {job.channel_id for job in queries.jobs_of_post(conn, post.id, kind=KIND)
@@ -104,6 +107,7 @@ def schedule(
         done,
         looks_first=tuple(at for at in sent if at in seen),
         cannot_look=tuple(at for at in sent if at not in seen),
+        notes=notes,
     )
 
 
@@ -141,9 +145,11 @@ def again(
         raise Conflict(message, code="not-live")
     if first.state is not State.PUBLISHED:
         raise _in_the_way(first, post)
+    notes = _checked(conn, version, [place], registry)
     (job,) = _jobs(conn, version, [place], registry, useful_for, repeats=first.id)
     links: dict[int, JobId | None] = {place.channel_id: first.id}
-    return _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    done = _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    return replace(done, notes=notes)
 
 
 def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:
@@ -277,6 +283,16 @@ def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     return Conflict(message, code="unknown-not-retryable", state=job.state)
 
 
+def _checked(
+    conn: Connection, version: StoredVersion, places: Sequence[Destination], registry: Registry
+) -> tuple[ChannelProblem, ...]:
+    due = {place.channel_id: place.publish_at for place in places}
+    drafts.require_channels(conn, version.post_id, sorted(due))
+    problems = examine(conn, registry, version.document, [*due], due=due)
+    require_good(problems, "Nothing was scheduled.")
+    return problems
+
+
 def _jobs(
     conn: Connection,
     version: StoredVersion,
@@ -287,11 +303,7 @@ def _jobs(
     replaces: Mapping[int, JobId | None] | None = None,
     repeats: JobId | None = None,
 ) -> list[NewJob]:
-    due = {place.channel_id: place.publish_at for place in places}
-    drafts.require_channels(conn, version.post_id, sorted(due))
-    problems = examine(conn, registry, version.document, [*due], due=due)
-    require_good(problems, "Nothing was scheduled.")
-    own = channel_rules.useful_for(conn, [*due])
+    own = channel_rules.useful_for(conn, [place.channel_id for place in places])
     return [
         edits.new_job(
             conn,

@@ -81,6 +81,7 @@ channels = Table(
     _at("rehearsal_allowed_at"),
     Column("rehearsal_allowed_by", Text),
     Column("workspace_id", Integer, nullable=False),
+    _at("access_ends_at"),
 )
 
 gates = Table(
