@@ -10,10 +10,10 @@ from typing import Any, Final
 from publisher.cli import job_page, moments, screen
 from publisher.cli.job_page import field
 from publisher.cli.screen import Column, excerpt, visible
-from publisher.editorial.unknowns import Seen
+from publisher.editorial.unknowns import Decision, Seen
 from publisher.engine.content import ContentError, Post
 from publisher.engine.evidence import Candidate
-from publisher.engine.job import DELETE, public_id
+from publisher.engine.job import DELETE, State, public_id
 from publisher.engine.matching import normalised
 from publisher.engine.recognition import difference
 from publisher.words import _, many
@@ -144,6 +144,21 @@ def _removal_choices(seen: Seen, name: str, resolve: str) -> Iterator[str]:
         yield _choice("", f"{resolve} --absent --send no --reason …   {_('leave it there')}")
     dropped = _("it may be on the page, and is not followed any more")
     yield _choice(_("Drop"), f"{resolve} --drop --reason …   {dropped}")
+
+
+def removal_told(decision: Decision, name: str, who: str) -> str:
+    """What was recorded about a deletion."""
+    match decision.state:
+        case State.PUBLISHED:
+            return _("{id} is through: {who} saw that the post is gone.").format(id=name, who=who)
+        case State.SCHEDULED:
+            return _("{id} asks for the deletion again.").format(id=name)
+        case State.FAILED:
+            return _("{id} has deleted nothing: the post is there, and stays.").format(id=name)
+        case _:
+            return _("{id} is dropped: the post may be there, and nobody looks any more.").format(
+                id=name
+            )
 
 
 def _looks(seen: Seen) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 
 import psycopg
 import pytest
 
-from publisher.editorial import removals
+from publisher.cli import doubt_page
+from publisher.editorial import removals, unknowns
 from publisher.engine import ledger, queries
 from publisher.engine.audit import run as audit
-from publisher.engine.errors import OpenJobExists
+from publisher.engine.errors import Conflict, OpenJobExists
 from publisher.engine.job import JobId, State, public_id
 from publisher.sandbox.behaviours import Behaviour
 from publisher.sandbox.process import SandboxProcess
 from tests.engine.ground import Ground, await_that
-from tests.reconciler.stage import Channel, Process, Stage
+from tests.reconciler.stage import HORIZON, Channel, Process, Stage
 
 S = State
 pytestmark = pytest.mark.timeout(300)
@@ -166,6 +168,51 @@ def test_a_refusal_ends_it_and_leaves_the_post_live(stage: Stage, facebook: Chan
     nothing_is_wrong(stage)
     again = ask(stage, job)
     is_gone(stage, facebook, job, again)
+
+
+@pytest.mark.usefixtures("worker")
+def test_one_that_never_works_has_failed_once_a_look_sees_the_post_and_tries_are_over(
+    stage: Stage, facebook: Channel
+) -> None:
+    job = live(facebook)
+    facebook.behave(Behaviour.DROP, endpoint="delete", times=99)
+    removal = ask(stage, job)
+    stage.await_state(removal, S.FAILED, within=90)
+    assert facebook.texts() == ["The price is wrong"]
+    verdicts = [one["decision"] for one in stage.verdicts(removal)]
+    assert verdicts == ["repeat"] * (len(verdicts) - 1) + ["absent"]
+    assert stage.verdicts(removal)[-1]["reason"] == "the post is still there"
+    assert stage.ground.sql("SELECT FROM doubts WHERE job_id = %s", removal) == []
+    assert shown(stage, job).deleted_at is None
+    nothing_is_wrong(stage)
+
+
+@pytest.mark.usefixtures("worker")
+def test_where_nobody_can_look_a_person_says_that_it_is_gone(stage: Stage) -> None:
+    page = stage.channel("telegram")
+    job = live(page)
+    page.behave(Behaviour.DROP, endpoint="delete", times=99)
+    removal = ask(stage, job)
+    asked = "SELECT count(*) FROM doubts WHERE job_id = %s AND asked_at IS NOT NULL"
+    await_that(lambda: stage.ground.one(asked, removal) == 1, within=90)
+    horizon = timedelta(seconds=HORIZON)
+    engine = stage.ground.app.engine
+    with engine.connect() as conn:
+        seen = unknowns.see(conn, stage.registry, removal, horizon=horizon)
+    told = "\n".join(doubt_page.lines(seen, digits=10, tries=5, horizon=horizon))
+    assert "May still be there" not in told  # that is a list's word
+    assert told.startswith("MAYBE on the page")
+    assert "It is gone" in told
+    assert "--live" not in told
+    signed = unknowns.Signed("Chief", "I looked")
+    with pytest.raises(Conflict, match="leaves no link"):
+        unknowns.decide_live(engine, stage.registry, seen, "5", signed, horizon=horizon)
+    stage.control.take_down(page.ids()[0])
+    decided = unknowns.decide_attested(engine, seen, signed)
+    said = doubt_page.removal_told(decided, "id", "Chief")
+    assert said == "id is through: Chief saw that the post is gone."
+    assert shown(stage, job).deleted_at == stage.row(removal)["settled_at"]
+    nothing_is_wrong(stage)
 
 
 def test_a_worker_killed_while_it_asks_leaves_a_doubt_that_the_next_ends(
