@@ -25,9 +25,7 @@ from publisher.engine import queries
 from publisher.engine.job import public_id
 from publisher.words import _, many
 
-app = typer.Typer(
-    no_args_is_help=True, help=_("Write, import, approve and schedule posts, and list them.")
-)
+app = typer.Typer(no_args_is_help=True)
 app.command(help=_("Write a post; its first version."))(post_writing.new)
 app.command(help=_("Write the next version of a post."))(post_writing.edit)
 app.command(help=_("Show one post: where it stands, where it goes, who did what."))(

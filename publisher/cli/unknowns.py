@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from publisher.db.connect import Database
 
-app = typer.Typer(
-    no_args_is_help=True, help=_("Posts that may be live: look again, decide, take, hand over.")
-)
+app = typer.Typer(no_args_is_help=True)
 
 _POLL_SECONDS: Final = 0.2
 
