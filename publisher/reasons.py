@@ -77,6 +77,7 @@ def sentence(reason: str | None) -> str:
         R.REPLACED_UNCLEAR: _(
             "The post whose place it takes may be on the page; nothing of this one was sent."
         ),
+        R.REMOVAL_REFUSED: _("The platform does not let us delete it."),
         # May be published.
         R.NO_ANSWER: _("It was sent; no answer came in time."),
         R.CONNECTION_LOST: _("It was sent; the connection was cut before an answer came."),
@@ -96,6 +97,7 @@ def sentence(reason: str | None) -> str:
         R.ADAPTER_BROKE: _("It was begun; then our own code failed."),
         R.LOOK_UNCLEAR: _("An earlier try may be live: what the page shows proves nothing."),
         R.REPEAT_ENDED: _("A repeat was safe for a while; that time is over."),
+        R.REMOVAL_UNCLEAR: _("Its deletion was asked for; no answer says how that went."),
     }
     return words.get(reason, reason)
 
@@ -117,5 +119,6 @@ def brief(reason: str | None) -> str:
         R.ADAPTER_BROKE: _("our own code failed"),
         R.LOOK_UNCLEAR: _("an earlier try may be live"),
         R.REPEAT_ENDED: _("time for a safe repeat over"),
+        R.REMOVAL_UNCLEAR: _("no answer to its deletion"),
     }
     return words.get(reason or "", sentence(reason))

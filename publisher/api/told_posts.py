@@ -139,6 +139,7 @@ class PostWhole(Told):
     labels: list[str]
     assignees: list[str]
     jobs: list[Job]
+    deletions: list[Job] = Field(description="Jobs that take, or took, a post of these jobs down.")
     created_at: Instant
     created_by: str
     trashed_at: Instant | None
@@ -182,6 +183,13 @@ class Scheduled(Told):
     )
 
 
+class Deletion(Told):
+    """A deletion that was asked for, and the job whose post goes by it."""
+
+    job: Job
+    removes: Job
+
+
 def listed(post: Listed) -> PostListed:
     """One, as lists have it."""
     return PostListed(
@@ -196,7 +204,12 @@ def listed(post: Listed) -> PostListed:
     )
 
 
-def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[Job]) -> PostWhole:
+def whole(
+    page: PostPage,
+    problems: Collection[ChannelProblem],
+    jobs: Iterable[Job],
+    deletions: Iterable[Job],
+) -> PostWhole:
     """One with everything about it."""
     newest = page.newest
     return PostWhole(
@@ -214,6 +227,7 @@ def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[J
         labels=list(page.labels),
         assignees=list(page.assignees),
         jobs=list(jobs),
+        deletions=list(deletions),
         created_at=page.created_at,
         created_by=page.created_by,
         trashed_at=page.trashed_at,

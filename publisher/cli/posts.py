@@ -47,6 +47,7 @@ app.command(help=_("Change what one channel refused, and schedule it there again
     post_scheduling.fix
 )
 app.command(help=_("Publish once more, on purpose, where it is live."))(post_scheduling.again)
+app.command(help=_("Delete a post from a page where it is live."))(post_scheduling.delete)
 app.command(help=_("Put posts into the trash that have nothing under way."), name="trash")(
     post_writing.put_away
 )

@@ -39,7 +39,7 @@ class Next(StrEnum):
     FIX = "fix"
     """It was refused for what it says: change it, and schedule it again."""
     AGAIN = "again"
-    """It is live; a repeat is a deliberate new time."""
+    """It is live, or was and is deleted; a repeat is a deliberate new time."""
     CHANGE = "change"
     """It is scheduled, and may still be moved, changed or cancelled."""
     WAIT = "wait"
@@ -263,8 +263,9 @@ def _replaced(job: PostJob | None, post: LockedPost) -> JobId | None:
 def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     name = public_id(job.id)
     if job.state is State.PUBLISHED:
+        is_live = "is live on" if job.deleted_at is None else "was live, and is deleted, on"
         message = (
-            f"Post {post.name} is live on {job.channel} already (job {name}). Nothing was added. "
+            f"Post {post.name} {is_live} {job.channel} already (job {name}). Nothing was added. "
             f"To post it once more on purpose: publisher posts again {post.name}"
         )
         return Conflict(message, code="already-live", state=job.state)

@@ -147,3 +147,42 @@ def test_one_form_for_one_channel_and_two_who_edit_at_once(terminal: Terminal, p
     none = terminal.run("posts", "approve", "nothing")
     assert none.returncode == 2
     assert "There is no post with the ref or number nothing" in none.stderr
+
+
+def test_a_live_post_is_deleted_from_its_page(
+    terminal: Terminal, page: str, sandbox: SandboxProcess
+) -> None:
+    write(terminal)
+    terminal.done("posts", "approve", "spring")
+    refused = terminal.run("posts", "delete", "spring", "--channel", "Page A")
+    assert (refused.returncode, "not-live" in refused.stderr) == (4, True)
+    terminal.done("posts", "schedule", "spring", "--at", "now")
+    with terminal.working():
+        terminal.done("jobs", "wait")
+        assert sandbox.control.texts(page) == ["Hello"]
+        said = terminal.done(
+            "posts", "delete", "spring", "--channel", "Page A", "--reason", "Wrong"
+        )
+        assert "It will be deleted from Page A: job " in said
+        name = said.rpartition(" ")[2].strip()
+        assert terminal.done("jobs", "wait", name)
+    assert sandbox.control.texts(page) == []
+    found = shown(terminal, "spring")
+    (job,), (deletion,) = found["jobs"], found["deletions"]
+    assert (job["state"], deletion["state"]) == ("published", "published")
+    assert job["deleted_at"] == deletion["settled_at"]
+    assert found["journal"][-1]["event"] == "deletion_asked"
+    told = terminal.done("posts", "show", "spring")
+    assert "again only on purpose" in told
+    assert "gone from the page" in told
+    told = terminal.done("jobs", "show", job["id"])
+    assert told.startswith("NOT on the page")
+    assert "It was deleted from the page by" in told
+    assert "withdraw" in told
+    told = terminal.done("jobs", "show", name)
+    assert told.startswith("NOT on the page")
+    assert "Deletes   " in told
+    assert "Hello" in told
+    again = terminal.run("posts", "delete", "spring", "--channel", "Page A")
+    assert (again.returncode, "already-deleted" in again.stderr) == (4, True)
+    assert "invariants held" in terminal.done("audit")

@@ -258,4 +258,45 @@ SELECT j.id, NULL, j.channel_id,
                       AND u.sha256 = decode(named.sha256, 'hex'))
 """,
     ),
+    Invariant(
+        "C13",
+        _("what a deletion removes was live on that channel, and says so once it is gone"),
+        _(
+            "It deletes something else than was asked for, or a post is called deleted that is"
+            " not. Hold it; open both jobs, and look at the page: publisher jobs show"
+        ),
+        """
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'it is ' || j.state || ', kind ' || j.kind || ', and removes '
+           || coalesce('job ' || j.removes || ', ' || coalesce(o.state, 'which is gone'), 'nothing')
+           AS detail
+  FROM {jobs} j
+  JOIN {contents} c ON c.job_id = j.id
+  LEFT JOIN jobs o ON o.id = j.removes
+ WHERE (j.kind = 'delete') <> (j.removes IS NOT NULL)
+    OR j.removes IS NOT NULL
+       AND (o.id IS NULL OR o.id >= j.id OR o.channel_id <> j.channel_id OR o.kind = 'delete'
+            OR o.state <> 'published' OR o.remote_id IS NULL OR j.post_id IS NOT NULL
+            OR strpos(c.content, '"remote_id": ' || to_json(o.remote_id)::text) = 0
+            OR j.state = 'published'
+               AND NOT EXISTS (SELECT FROM job_events e
+                                WHERE e.job_id = o.id AND e.event = 'withdraw'
+                                  AND e.detail ->> 'by' = c.key
+                                  AND abs(extract(epoch FROM e.at - j.settled_at)) < 600))
+UNION ALL
+SELECT e.job_id, NULL, NULL, 'deleted at ' || e.at || ' by ' || (e.detail ->> 'by')
+           || ', which did not delete it'
+  FROM {events} e
+ WHERE e.event = 'withdraw' AND e.detail ? 'by'
+   AND NOT EXISTS (SELECT FROM job_keys k JOIN jobs r ON r.id = k.job_id
+                    WHERE k.key = e.detail ->> 'by' AND r.removes = e.job_id
+                      AND r.state = 'published')
+UNION ALL
+SELECT max(j.id), NULL, max(j.channel_id), 'job ' || j.removes || ' has ' || count(*)
+           || ' open deletions'
+  FROM {jobs} j
+ WHERE j.removes IS NOT NULL AND j.state IN ('scheduled', 'claimed', 'sending', 'unknown')
+ GROUP BY j.removes HAVING count(*) > 1
+""",
+    ),
 )

@@ -13,13 +13,24 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Row, func, insert, literal, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    func,
+    insert,
+    literal,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from publisher.engine.content import digest
 from publisher.engine.errors import Conflict, NotFound
 from publisher.engine.job import OPEN, Hold, JobId, State, public_id
-from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, duplicate_job
+from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, ONE_REMOVAL, duplicate_job
 from publisher.engine.ledger.quarantine import comes_back_doubted
 from publisher.engine.outcome import Proof
 from publisher.engine.schema import attempts, job_contents, job_events, jobs
@@ -304,7 +315,9 @@ def _come_back(
             return moved
     except IntegrityError as error:
         cause = error.orig
-        if not isinstance(cause, psycopg.Error) or cause.diag.constraint_name != ONE_OPEN:
+        if not isinstance(cause, psycopg.Error):
+            raise
+        if cause.diag.constraint_name not in (ONE_OPEN, ONE_REMOVAL):
             raise
         raise _successor_is_open(conn, job, event) from error
 
@@ -346,10 +359,12 @@ def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None
 
 
 def _successor_is_open(conn: Connection, job: Row[Any], event: Event) -> Conflict:
+    same: ColumnElement[bool] = jobs.c.removes == job.removes
+    if job.removes is None:
+        same = and_(jobs.c.post_id == job.post_id, jobs.c.channel_id == job.channel_id)
     other = conn.execute(
         select(jobs.c.id, jobs.c.state).where(
-            jobs.c.post_id == job.post_id,
-            jobs.c.channel_id == job.channel_id,
+            same,
             jobs.c.kind == job.kind,
             jobs.c.state.in_([str(state) for state in OPEN]),
         )

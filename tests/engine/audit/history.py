@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from publisher.editorial import posts, reviews, schedules, versions
+from publisher.editorial import posts, removals, reviews, schedules, versions
 from publisher.editorial.documents import Document, Variant
 from publisher.editorial.posts import Destination, Draft
-from publisher.engine import ledger, retry
+from publisher.engine import ledger, queries, retry
 from publisher.engine.alert import Alert, Incident
 from publisher.engine.content import Letter, Post, digest
 from publisher.engine.job import Hold, JobId, State, Token
@@ -20,6 +20,7 @@ from publisher.engine.ledger import Claimed, Doubt, Moved
 from publisher.engine.ledger import alerts as alert_ledger
 from publisher.engine.outcome import Published, Reason, Unauthorized
 from publisher.engine.registry import Registry
+from publisher.engine.removal import Removing
 from publisher.engine.retry import Rest, Settlement
 from tests.engine.fallen import Fallen, replay
 from tests.engine.ground import (
@@ -105,6 +106,7 @@ class Past:
         past = cls(ground, folder)
         past.files()
         past.sends()
+        past.deletions()
         past.people()
         past.doubts()
         past.verdicts()
@@ -142,6 +144,25 @@ class Past:
         foreign = at.ends(published("second"))
         assert self.ground.state(foreign.id) is State.UNKNOWN
         self.jobs["another's id"] = foreign.id
+
+    def deletions(self) -> None:
+        """Posts that are taken down again: one is gone, one is still to go, one stays."""
+        for name, end in (
+            ("deleted", published("removed:1")),
+            ("to be deleted", None),
+            ("not deleted", refused()),
+        ):
+            job = self.jobs[f"{name}, live"] = self.desk.put(State.PUBLISHED).id
+            with self.ground.app.engine.begin() as conn:
+                new = removals.new_job(
+                    queries.live_job(conn, job), now=queries.clock(conn), who="chief",
+                    registry=Registry([Removing(Fake())]),
+                )  # fmt: skip
+                # No job here has a platform's key.
+                (added,) = ledger.enqueue(conn, [replace(new, platform_key=None)])
+            self.jobs[name] = added.job_id
+            if end is not None:
+                self.desk.ends(end, job_id=added.job_id)
 
     def people(self) -> None:
         """What editors and operators did."""

@@ -457,4 +457,17 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         ("UPDATE job_contents SET content = '{\"media\":[{\"sha256\":\"' || repeat('ab', 32)"
         " || '\"}]}' WHERE job_id = [moved]"),
     ),
+    "C13": (
+        "UPDATE jobs SET removes = NULL WHERE id = [deleted]",
+        "UPDATE jobs SET removes = [live 0] WHERE id = [to be deleted]",
+        "UPDATE jobs SET removes = [deleted, live] WHERE id = [to be deleted]",
+        "UPDATE jobs SET kind = 'publish' WHERE id = [to be deleted]",
+        "UPDATE jobs SET state = 'unknown', remote_id = NULL WHERE id = [to be deleted, live]",
+        "DELETE FROM job_events WHERE event = 'withdraw'",
+        ("INSERT INTO job_events (job_id, event, who, detail) SELECT removes, 'withdraw', 'x',"
+        " jsonb_build_object('how', 'deleted', 'by', key) FROM jobs JOIN job_keys ON job_id = id"
+        " WHERE id = [not deleted]"),
+        ("UPDATE jobs SET state = 'scheduled', removes = [to be deleted, live]"
+        " WHERE id = [not deleted]"),
+    ),
 }  # fmt: skip
