@@ -250,7 +250,7 @@ def schedule_post(
 
     After a refusal this is *fix and schedule again*: the new job replaces the refused one. Where
     the page can be looked at, it is looked at for that one first; found there, it becomes live, the
-    new job is cancelled with the reason ``replaced_is_live``, and people are told.
+    new job is on hold for good, and people are told.
     """
 
     def schedule(conn: Connection) -> schedules.Scheduled:

@@ -115,8 +115,9 @@ def test_a_refusal_that_was_a_lie_is_told_before_and_after(
         terminal.run("jobs", "wait", second["id"], "--timeout", "30")
     assert len(sandbox.control.posts(page)) == 1
     first, second = shown(terminal, "spring")["jobs"]
-    assert (first["state"], second["state"]) == ("published", "cancelled")
-    assert "is on the page after all" in terminal.done("jobs", "show", second["id"])
+    assert (first["state"], second["state"]) == ("published", "scheduled")
+    assert second["hold"] == "the post stands there already"
+    terminal.done("jobs", "cancel", second["id"])
     assert shown(terminal, "spring")["next"] == {"Page A": "again"}
 
 

@@ -349,6 +349,7 @@ SELECT j.id AS job_id, a.number AS attempt, j.channel_id,
  WHERE j.replaces IS NOT NULL
    -- What was called off before it was begun takes nobody's place.
    AND (j.state IN ('scheduled', 'claimed', 'sending', 'unknown', 'published') OR j.attempts > 0)
+   AND j.hold_reason IS DISTINCT FROM 'the post stands there already'
    AND (a.number IS NOT NULL OR o.state NOT IN ('failed', 'missed', 'cancelled'))
 """,
     ),

@@ -157,6 +157,7 @@ class Preparing:
         stock = self.station.stock
         lying = {held.id for held, _ in (*stock.looks, *stock.ready)}
         lying |= {held.id for held in stock.steps} | {item.held.id for item in stock.kept}
+        lying |= {looked.held.id for looked in stock.looked}
         for held in list(stock.held.values()):
             is_ours_to_move = not held.busy and held.permit is None and held.key not in stock.ends
             if is_ours_to_move and held.id not in lying:

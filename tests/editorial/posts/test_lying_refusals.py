@@ -19,7 +19,6 @@ from publisher.engine import ledger, retry
 from publisher.engine.audit import audit
 from publisher.engine.errors import Conflict
 from publisher.engine.job import Hold, JobId, State
-from publisher.engine.outcome import Reason
 from publisher.sandbox.behaviours import Behaviour
 from tests.editorial.posts.conftest import refused_by, rules
 from tests.editorial.posts.site import Site
@@ -68,6 +67,12 @@ def alerted(site: Site, job: JobId) -> list[Row]:
     return [event for event in site.stage.ground.events(job) if event["event"] == "alert"]
 
 
+def stopped(site: Site, job: JobId) -> Row:
+    """It waits for good: the database itself holds what would post a second time."""
+    await_that(lambda: site.desk.job(job)["hold_reason"] == Hold.LIVE)
+    return site.desk.job(job)
+
+
 def nothing_is_wrong(site: Site) -> None:
     report = audit(site.stage.ground.conn, full=True)
     assert not [(one.invariant.id, one.rows) for one in report.broken]
@@ -79,25 +84,21 @@ def test_what_was_stored_and_refused_is_found_and_not_sent_in_its_new_form(
     post, first = refused(site, page, Behaviour.ACCEPT_AND_REFUSE, "Open on Sunndays")
     assert page.texts() == ["Open on Sunndays"]
     second = mended(site, post, page, "Open on Sundays")
-    row = site.stage.await_state(second, S.CANCELLED)
-    assert row["reason"] == Reason.REPLACED_IS_LIVE
-    assert row["attempts"] == 0
+    assert stopped(site, second)["attempts"] == 0
     assert page.texts() == ["Open on Sunndays"]
     live = site.stage.row(first)
     assert (live["state"], live["remote_id"]) == (S.PUBLISHED, page.ids()[0])
     (look,) = site.stage.looks(first)
     assert look["evidence"]["remote_id"] == page.ids()[0]
-    cancelled = site.stage.ground.events(second)[-1]
-    assert (cancelled["event"], cancelled["detail"]["reason"]) == ("cancel", "replaced_is_live")
+    with site.desk.transaction() as conn:
+        ledger.cancel(conn, second, who="editor")
     # What may be done there now is what may be done with a live post.
     after, newest = schedules.options(site.desk.jobs(post))[page.id]
     assert (after, newest.id) == (Next.AGAIN, first)
     assert refused_by(lambda: site.due_in(post, page, 0.0)).code == "already-live"
-    # Whoever brings it back all the same sends nothing.
     with site.desk.transaction() as conn:
-        ledger.restore(conn, second, who="operator")
-    await_that(lambda: len(site.stage.ground.events(second)) > 2)
-    site.stage.await_state(second, S.CANCELLED)
+        refusal = refused_by(lambda: ledger.restore(conn, second, who="operator"))
+    assert "is on this channel" in str(refusal)
     assert page.texts() == ["Open on Sunndays"]
     nothing_is_wrong(site)
 
@@ -131,7 +132,7 @@ def test_a_lie_about_a_limit_and_an_edit_in_between(site: Site, facebook: Channe
     if second is None:  # a worker was quicker, and found it by itself
         pytest.skip("the first was looked for before the edit")
     site.stage.ground.sql("UPDATE gates SET paused_at = NULL, paused_by = NULL, not_before = NULL")
-    site.stage.await_state(second, S.CANCELLED)
+    stopped(site, second)
     assert facebook.texts() == ["Tickets form nine"]
     row = site.stage.row(first)
     assert (row["state"], row["attempts"]) == (S.CANCELLED, 1)
@@ -150,7 +151,7 @@ def test_each_of_a_line_of_refusals_is_looked_for(site: Site, facebook: Channel)
         except Conflict:
             pytest.skip("it had ended by then")
     third = mended(site, post, facebook, "Third words of it")
-    site.stage.await_state(third, S.CANCELLED)
+    stopped(site, third)
     assert facebook.texts() == ["Frist words of it"]
     assert site.stage.row(first)["state"] == S.PUBLISHED
     nothing_is_wrong(site)
@@ -193,7 +194,7 @@ def test_a_person_lets_it_go_and_the_first_is_there_after_all(
         second, at, second,
     )  # fmt: skip
     site.stage.ground.sql("UPDATE gates SET paused_at = NULL, paused_by = NULL")
-    site.stage.await_state(second, S.CANCELLED)
+    stopped(site, second)
     assert site.stage.row(first)["remote_id"] == its_id
     assert len(facebook.texts()) == 2
 
@@ -204,7 +205,7 @@ def test_a_page_that_cannot_be_read_is_read_again_before_anything_is_sent(
     post, first = refused(site, facebook, Behaviour.ACCEPT_AND_REFUSE, "Doors at ate")
     facebook.behave(Behaviour.FAIL_500, endpoint="list", times=2)
     second = mended(site, post, facebook, "Doors at eight")
-    site.stage.await_state(second, S.CANCELLED)
+    stopped(site, second)
     assert facebook.texts() == ["Doors at ate"]
     kinds = [look["evidence"]["kind"] for look in site.stage.looks(first)]
     assert kinds[-1] == "Found"
@@ -223,7 +224,7 @@ def test_who_finds_it_and_dies_has_told_enough(site: Site, facebook: Channel) ->
     )
     assert late is ledger.Late.MOVED
     site.stage.ground.sql("UPDATE gates SET paused_at = NULL, paused_by = NULL")
-    site.stage.await_state(second, S.CANCELLED)
+    stopped(site, second)
     assert facebook.texts() == ["Bring your won cup"]
     assert site.stage.looks(first) == []
     nothing_is_wrong(site)
@@ -234,7 +235,7 @@ def test_a_worker_that_is_killed_while_it_looks_leaves_nothing_undone(
 ) -> None:
     """Its lease runs out, another worker takes the job up, and looks."""
     post, first = refused(site, facebook, Behaviour.ACCEPT_AND_REFUSE, "Close at nime")
-    facebook.behave(Behaviour.HANG, endpoint="list", times=1)
+    facebook.behave(Behaviour.HANG, endpoint="list", times=1, seconds=3.0)
     second = mended(site, post, facebook, "Close at nine")
     await_that(lambda: site.desk.job(second)["hand_at"] is not None)
     (run,) = site.stage.ground.sql(
@@ -242,7 +243,7 @@ def test_a_worker_that_is_killed_while_it_looks_leaves_nothing_undone(
         second,
     )
     os.kill(run["pid"], signal.SIGKILL)
-    site.stage.await_state(second, S.CANCELLED, within=60)
+    await_that(lambda: site.desk.job(second)["hold_reason"] == Hold.LIVE, within=60)
     assert facebook.texts() == ["Close at nime"]
     assert site.stage.row(first)["state"] == S.PUBLISHED
     nothing_is_wrong(site)
