@@ -119,13 +119,16 @@ def edit(  # noqa: PLR0913 - each option is one thing to change
                 registry=bootstrap.describing_registry(session.settings()),
             )  # fmt: skip
         else:
-            document = drafts.read(conn, post_id).document
+            draft = drafts.read(conn, post_id)
+            document = draft.document
             at = channels.find(conn, only).id if only else None
             changed = _changed(document, written, link, at, same=same)
             if changed == document and (label or unlabel or assign or unassign):
                 show_done(conn, post_id, _("Changed."), json=json)
                 return
-            saved = _save(conn, post_id, changed, if_revision, targets)
+            # What was read is what is changed: whoever saves in between is not written over.
+            read = draft.revision if if_revision is None else if_revision
+            saved = _save(conn, post_id, changed, read, targets)
         show_saved(conn, post_id, saved, json=json)
     exit_where_left(saved.refusals)
 

@@ -131,7 +131,8 @@ def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:
 def require_fixable(conn: Connection, post_id: int, channel_id: int) -> PostJob:
     """The job on that channel that was not published for certain, to be fixed and sent anew.
 
-    Raises ``Conflict``: ``not-refused`` where there is none, otherwise as ``schedule``.
+    Raises ``Conflict``: ``not-refused`` where there is none, ``edited-meanwhile`` where the draft
+    has text that is in no version, for it would be approved unread; otherwise as ``schedule``.
     """
     post = lock(conn, post_id)
     post.require_not_trashed()
@@ -142,6 +143,14 @@ def require_fixable(conn: Connection, post_id: int, channel_id: int) -> PostJob:
             f"Schedule it: publisher posts schedule {post.name}"
         )
         raise Conflict(message, code="not-refused")
+    draft = drafts.read(conn, post_id)
+    if draft.document != read_version(conn, post_id, post.newest).document:
+        message = (
+            f"{draft.saved_by} has text in post {post.name} that is in no version yet, and a fix "
+            "would approve it unread. Nothing was changed. Save it as a version first, or go back: "
+            f"publisher posts edit {post.name} --back-to {post.newest}"
+        )
+        raise Conflict(message, code="edited-meanwhile")
     return job
 
 
