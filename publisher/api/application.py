@@ -12,14 +12,20 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from publisher.api import (
+    channel_times,
     channels,
     deployment,
     error_pages,
     jobs,
+    journal,
     media,
+    media_files,
     posts,
     reviews,
+    sessions,
+    tokens,
     unknowns,
+    users,
 )
 from publisher.api.calls import Desk
 from publisher.api.doors import PREFIX, Doors
@@ -42,9 +48,14 @@ _ROUTERS: Final = (
     jobs.router,
     unknowns.router,
     channels.router,
+    channel_times.router,
     posts.router,
     reviews.router,
     media.router,
+    users.router,
+    sessions.router,
+    tokens.router,
+    journal.router,
     deployment.router,
     error_pages.router,
 )
@@ -104,6 +115,7 @@ def describe() -> FastAPI:
     for router in _ROUTERS:
         versioned.include_router(router)
     made.include_router(versioned)
+    made.include_router(media_files.router)
     for kind in (Refusal, RequestValidationError, HTTPException, PublisherError):
         made.add_exception_handler(kind, refused)
     made.state.taken = _taken()

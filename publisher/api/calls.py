@@ -78,8 +78,14 @@ class Caller:
         """The database within the walls of the caller's workspace."""
         return walls.within(self.desk.engine, self.person.workspace_id)
 
-    def transaction(self) -> AbstractContextManager[Connection]:
-        """One transaction within those walls, committed where the block ends well."""
+    def transaction(self, *, everywhere: bool = False) -> AbstractContextManager[Connection]:
+        """One transaction within those walls, committed where the block ends well.
+
+        ``everywhere``: outside them, for accounts alone: they are the deployment's, and whoever
+        is in several workspaces has one.
+        """
+        if everywhere:
+            return walls.within(self.desk.engine, walls.EVERY).begin()
         return self.engine.begin()
 
 
@@ -144,10 +150,17 @@ class Answer:
     body: BaseModel
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    shown_once: BaseModel | None = field(default=None, repr=False)
+    """What is sent the first time in place of ``body``: with a secret, which nothing keeps."""
 
     def kept(self) -> Kept:
-        """As it is stored and sent."""
+        """As it is stored, and sent to whoever repeats the request."""
         return Kept(self.status, self.headers, self.body.model_dump_json())
+
+    def told(self) -> Kept:
+        """As it is sent the first time."""
+        told = self.body if self.shown_once is None else self.shown_once
+        return Kept(self.status, self.headers, told.model_dump_json())
 
 
 def answered(body: BaseModel, *, headers: Mapping[str, str] | None = None) -> Response:
@@ -156,21 +169,26 @@ def answered(body: BaseModel, *, headers: Mapping[str, str] | None = None) -> Re
 
 
 def once(
-    caller: Caller, request: Request, key: str | None, act: Callable[[Connection], Answer]
+    caller: Caller,
+    request: Request,
+    key: str | None,
+    act: Callable[[Connection], Answer],
+    *,
+    everywhere: bool = False,
 ) -> Response:
     """Do ``act`` in one transaction, with its answer kept under ``key`` in that same one.
 
     So there is no effect whose key was lost in a crash, and no key without its effect. A refusal
-    keeps nothing: it did nothing, and may be asked again.
+    keeps nothing: it did nothing, and may be asked again. ``everywhere``: as ``transaction``.
     """
     use = None if key is None else _use(caller, request, key)
-    with caller.transaction() as conn:
+    with caller.transaction(everywhere=everywhere) as conn:
         if use is not None and (kept := idempotency.hold(conn, use)) is not None:
             return _response(kept, replayed=True)
-        answer = act(conn).kept()
+        answer = act(conn)
         if use is not None:
-            idempotency.keep(conn, use, answer)
-    return _response(answer)
+            idempotency.keep(conn, use, answer.kept())
+    return _response(answer.told())
 
 
 class Recorder:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from publisher.api.catalogue_entry import Entry
+from publisher.api.catalogue_people import PEOPLE
 from publisher.api.catalogue_posts import POSTS
 from publisher.words import N_
 
@@ -232,6 +233,7 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
         "time-past": _E(422, N_("That time is past"), N_("Give a later one.")),
         "time-too-far": _E(422, N_("That time is too far ahead"), N_("Check the year.")),
         **POSTS,
+        **PEOPLE,
         "error": _E(409, N_("It was refused"), N_("Read detail; nothing was done.")),
     }
 )

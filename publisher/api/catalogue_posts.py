@@ -57,6 +57,20 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             422, N_("A channel is named twice"), N_("Give one time for each channel.")
         ),
         "not-live": _E(409, N_("It is not live there"), N_("Schedule it instead.")),
+        "already-deleted": _E(409, N_("It is deleted there already"), N_("Nothing need be done.")),
+        "cannot-delete": _E(
+            409, N_("The platform deletes nothing for us"), N_("Delete it by hand, on the page.")
+        ),
+        "no-link": _E(
+            409,
+            N_("Nobody knows under which id it is live"),
+            N_("Delete it by hand, on the page."),
+        ),
+        "send-may-arrive": _E(
+            409,
+            N_("An earlier send may still arrive and put it back"),
+            N_("Ask again when the time that is named has come."),
+        ),
         "not-refused": _E(409, N_("There is nothing to fix there"), N_("Schedule it instead.")),
         "not-replaced": _E(
             409, N_("Its place was not taken over"), N_("Look at the job that is named.")
@@ -76,6 +90,8 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             N_("Shorten it, or write that channel's own text."),
         ),
         "text-empty": _E(422, N_("There is no text"), N_("Write one.")),
+        "empty": _E(422, N_("A part is empty"), N_("Write it, or take it out.")),
+        "unreadable": _E(422, N_("The content cannot be read"), N_("Write it anew.")),
         "text-unusable": _E(
             422, N_("The platform does not take that text"), N_("Mend what is named.")
         ),
@@ -125,6 +141,18 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
         "media-too-large": _E(422, N_("The file is too large"), N_("Give a smaller one.")),
         "media-type-unknown": _E(
             422, N_("The file is of no type we take"), N_("Give JPEG, PNG, GIF, WebP, MP4 or MOV.")
+        ),
+        "media-too-many-pixels": _E(
+            422, N_("The picture has too many pixels"), N_("Save it smaller, and send that.")
+        ),
+        "media-too-many-frames": _E(
+            422, N_("The picture has too many frames"), N_("Shorten it, or send a video.")
+        ),
+        "media-too-demanding": _E(
+            422, N_("The picture takes too much to decode"), N_("Save it anew, and send that.")
+        ),
+        "media-animated": _E(
+            422, N_("A picture of that type may not move"), N_("Give a GIF or a video.")
         ),
         "media-unreadable": _E(
             422, N_("The file cannot be read"), N_("Save it anew, and send that.")

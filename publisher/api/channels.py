@@ -11,8 +11,8 @@ from pydantic import Field
 from publisher import reasons
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, answered, once
 from publisher.api.operations import operation
-from publisher.api.strict import Body, Instant, Number, Told
-from publisher.editorial import channel_events, channels
+from publisher.api.strict import At, Body, Instant, Number, Told
+from publisher.editorial import channel_access, channel_events, channels
 from publisher.editorial.channel_events import ChannelEvent
 from publisher.editorial.channels import Standing
 from publisher.editorial.people.roles import Permission
@@ -34,6 +34,10 @@ Secret = Annotated[
         json_schema_extra={"writeOnly": True},
     ),
 ]
+Ends = Annotated[
+    At | None,
+    Field(description="When the credential ends, where that is known; check asks the platform."),
+]
 StateWord = Literal["open", "paused", "needs-reconnecting", "limited"]
 
 
@@ -49,12 +53,14 @@ class NewChannel(Body):
         " is called: no address inside a private network, unless those who run this allow it.",
     )
     token: Secret
+    access_ends_at: Ends = None
 
 
 class Credential(Body):
     """A new credential."""
 
     token: Secret
+    access_ends_at: Ends = None
 
 
 class ChannelTold(Told):
@@ -76,6 +82,9 @@ class ChannelTold(Told):
     not_before: Instant | None = Field(description="Until when the platform limits us.")
     waiting: int
     may_be_live: int
+    access_ends_at: Instant | None = Field(
+        description="When our access ends; null: at no time, or the platform never said."
+    )
     rehearsal_allowed_at: Instant | None
     rehearsal_allowed_by: str | None
     url: str
@@ -149,6 +158,7 @@ def add_channel(here: Here, request: Request, body: NewChannel, key: RequiredKey
             remote_id=body.remote_id,
             base_url=body.base_url,
             token=body.token,
+            access_ends_at=body.access_ends_at,
             who=here.who,
         )
         told = _whole(conn, here, channel.id)
@@ -166,10 +176,15 @@ def show_channel(channel: Number, here: Here) -> Response:
 
 @operation(router, "POST", "/channels/{channel}/check", Permission.CHANNELS_READ, Health)
 def check_channel(channel: Number, here: Here) -> Response:
-    """Ask the platform whether our access still opens the channel. It only reads."""
+    """Ask the platform whether our access still opens the channel, and until when.
+
+    Nothing is sent. When the access ends is kept, for checks of posts that are due after that.
+    """
     with here.transaction() as conn:
         found = find(conn, channel)
     health = channels.check(here.desk.registry, found)
+    with here.transaction() as conn:
+        channel_access.note(conn, found, health)
     return answered(
         Health(
             usable=health.usable,
@@ -212,7 +227,14 @@ def reconnect_channel(
     """Give a channel a new credential; what waited for it goes on."""
 
     def reconnect(conn: Connection, at: Channel) -> None:
-        channels.reconnect(conn, here.desk.vault, at, body.token, here.who)
+        channels.reconnect(
+            conn,
+            here.desk.vault,
+            at,
+            body.token,
+            here.who,
+            access_ends_at=body.access_ends_at,
+        )
 
     return _change(here, request, channel, key, reconnect)
 
@@ -279,6 +301,7 @@ def _parts(at: Standing) -> dict[str, Any]:
         "not_before": at.not_before,
         "waiting": at.waiting,
         "may_be_live": at.may_be_live,
+        "access_ends_at": at.access_ends_at,
         "rehearsal_allowed_at": at.rehearsal_allowed_at,
         "rehearsal_allowed_by": at.rehearsal_allowed_by,
         "url": f"/api/v1/channels/{channel.id}",

@@ -6,7 +6,8 @@ They are kept by the SHA-256 of their bytes, so that a repeat makes nothing new 
 from __future__ import annotations
 
 import tempfile
-from typing import Annotated, BinaryIO, Final, cast
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
@@ -17,13 +18,18 @@ from publisher.api.operations import operation
 from publisher.api.problems import Problem, Refusal
 from publisher.api.strict import Body, Instant, Told
 from publisher.editorial import media
-from publisher.editorial.media import MOST_BYTES, Kept, Library
+from publisher.editorial.media import MOST_BYTES, Kept, Library, serving, signing
 from publisher.editorial.people.roles import Permission
 from publisher.engine.errors import NotFound
 from publisher.words import _
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
 router = APIRouter(tags=["media"])
 _IN_MEMORY: Final = 1_000_000
+_LONGEST: Final = int(signing.LONGEST.total_seconds())
+Sha256 = Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="Of its bytes.")]
 _FILE: Final = {"schema": {"type": "string", "format": "binary", "maxLength": MOST_BYTES}}
 
 
@@ -49,6 +55,21 @@ class Address(Body):
         description="A public address. It is fetched once; what lies there later changes nothing.",
         examples=["https://pictures.example/a.jpg"],
     )
+
+
+class Lasts(Body):
+    """How long."""
+
+    seconds: Annotated[int, Field(ge=1, le=_LONGEST, description="From now on.")] = 3_600
+
+
+class MediaAddress(Told):
+    """Where the file is sent from, to whoever asks there."""
+
+    url: str = Field(
+        description="A path where the deployment has no PUBLISHER_PUBLIC_URL to begin it with."
+    )
+    expires_at: Instant
 
 
 @operation(router, "POST", "/media", Permission.MEDIA_WRITE, MediaTold, status=201, file=_FILE)
@@ -90,18 +111,43 @@ def fetch_media(here: Here, body: Address) -> Response:
 
 
 @operation(router, "GET", "/media/{sha256}", Permission.POSTS_READ, MediaTold)
-def show_media(
-    sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$", description="Of its bytes.")],
-    here: Here,
-) -> Response:
+def show_media(sha256: Sha256, here: Here) -> Response:
     """Say what is kept under a hash."""
     with here.transaction() as conn:
-        try:
-            kept = here.desk.parts.library.find(conn, sha256)
-        except NotFound:
-            message = _("There is no picture or video {sha256} here.")
-            raise NotFound(message.format(sha256=sha256)) from None
-    return _told(kept)
+        return _told(_find(conn, here, sha256))
+
+
+@operation(
+    router,
+    "POST",
+    "/media/{sha256}/address",
+    Permission.POSTS_READ,
+    MediaAddress,
+    example={"seconds": 3600},
+)
+def make_media_address(sha256: Sha256, here: Here, body: Lasts) -> Response:
+    """Make an address at which the file can be fetched for a while, by whoever holds it.
+
+    For previews, and for platforms that fetch. It needs no token, and cannot be taken back.
+    """
+    with here.transaction() as conn:
+        address = serving.address(
+            conn,
+            here.desk.vault.key_for(signing.PURPOSE),
+            _find(conn, here, sha256),
+            workspace_id=here.person.workspace_id,
+            lasts=timedelta(seconds=body.seconds),
+        )
+    base = (here.desk.settings.public_url or "").rstrip("/")
+    return answered(MediaAddress(url=f"{base}{address.path}", expires_at=address.expires_at))
+
+
+def _find(conn: Connection, here: Caller, sha256: str) -> Kept:
+    try:
+        return here.desk.parts.library.find(conn, sha256)
+    except NotFound:
+        message = _("There is no picture or video {sha256} here.")
+        raise NotFound(message.format(sha256=sha256)) from None
 
 
 def _add(here: Caller, file: BinaryIO) -> Kept:

@@ -12,7 +12,7 @@ from publisher.api import told_jobs, told_posts
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, answered, once
 from publisher.api.operations import operation
 from publisher.api.problems import Problem, Refusal
-from publisher.api.strict import INTEGER, Body, Cursor, Limit
+from publisher.api.strict import INTEGER, Body, Cursor, Limit, numbered
 from publisher.api.told_posts import PostChanged, PostList, PostWhole, VersionList
 from publisher.editorial import drafts, labels, listing, post_pages, trash, versions
 from publisher.editorial.documents import Document, Variant
@@ -121,7 +121,7 @@ _EXAMPLE: Final = {
 @operation(router, "GET", "/posts", Permission.POSTS_READ, PostList)
 def list_posts(query: Annotated[PostQuery, Query()], here: Here) -> Response:
     """List posts that were saved and are not in the trash, the newest first."""
-    before = _before(query.cursor)
+    before = numbered(query.cursor)
     with here.transaction() as conn:
         rows = listing.page(
             conn, limit=query.limit + 1, before=before, ref=query.external_reference
@@ -294,10 +294,16 @@ def read(conn: Connection, here: Caller, post: int) -> PostWhole:
     """Everything about a post. Raises ``NotFound``, also for another workspace's."""
     page = _page(conn, post)
     draft = page.draft
-    problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids)
+    problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids, due=page.due)
     rows = queries.job_page(conn, JobFilter(post_id=post), limit=_JOBS)
     tries = here.desk.settings.tries
-    return told_posts.whole(page, problems, [told_jobs.job(row, tries) for row in rows])
+    gone = queries.job_rows(conn, only=[one.id for one in page.removals]) if page.removals else ()
+    return told_posts.whole(
+        page,
+        problems,
+        [told_jobs.job(row, tries) for row in rows],
+        [told_jobs.job(row, tries) for row in gone],
+    )
 
 
 def changed(
@@ -370,12 +376,3 @@ def _media(
             ) from None
         found.append(kept.described(item.alt))
     return tuple(found)
-
-
-def _before(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not cursor.isascii() or not cursor.isdigit() or int(cursor) > _HIGHEST:
-        detail = _("This cursor is none of ours. Take next_cursor of the page before.")
-        raise Refusal(Problem.of("request-invalid", detail, field="cursor"))
-    return int(cursor)

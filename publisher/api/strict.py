@@ -8,9 +8,11 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from publisher.api.problems import Problem, Refusal
 from publisher.words import _
 
 INTEGER: Final = 2**31 - 1
+_HIGHEST: Final = 2**62
 _LONGEST_TIME: Final = 40
 
 
@@ -56,6 +58,14 @@ def _with_offset(value: datetime) -> datetime:
 When = Annotated[datetime, BeforeValidator(_aware), AfterValidator(_with_offset)]
 """A time in a query."""
 
+
+def _read(value: Any) -> datetime:  # noqa: ANN401 - whatever JSON holds
+    return datetime.fromisoformat(_aware(value))
+
+
+At = Annotated[datetime, BeforeValidator(_read), AfterValidator(_with_offset)]
+"""A time in a body, where nothing else is turned to fit."""
+
 JobName = Annotated[
     str,
     Path(
@@ -65,6 +75,7 @@ JobName = Annotated[
     ),
 ]
 Number = Annotated[int, Path(ge=1, le=INTEGER, description="Its number.", examples=[7])]
+LongNumber = Annotated[int, Path(ge=1, le=_HIGHEST, description="Its number.", examples=[7])]
 Limit = Annotated[int, Query(ge=1, le=200, description="So many at most.")]
 Cursor = Annotated[
     str | None,
@@ -73,6 +84,18 @@ Cursor = Annotated[
         description="Where the page before ended: its `next_cursor`.",
     ),
 ]
+
+
+def numbered(cursor: str | None) -> int | None:
+    """The number that a cursor is. Raises ``Refusal`` for one that is none."""
+    if cursor is None:
+        return None
+    if not cursor.isascii() or not cursor.isdigit() or int(cursor) > _HIGHEST:
+        detail = _("This cursor is none of ours. Take next_cursor of the page before.")
+        raise Refusal(Problem.of("request-invalid", detail, field="cursor"))
+    return int(cursor)
+
+
 Reason = Annotated[
     str, Field(max_length=2_000, description="Why; the journal keeps it.", examples=["seen there"])
 ]

@@ -34,6 +34,8 @@ def lines(
     channel = at.channel
     yield visible(f"{channel.name}   {channel.platform} {channel.remote_id}   id {channel.id}")
     yield field(_("State"), visible(state(at, now)))
+    if at.access_ends_at is not None:
+        yield field(_("Access"), access(at.access_ends_at, now))
     if channel.base_url is not None:
         yield field(_("Server"), visible(channel.base_url))
     yield field(
@@ -46,6 +48,13 @@ def lines(
     yield field(_("Rehearse"), visible(rehearsal(at, now)))
     for event in events:
         yield visible(f"  {moments.short(event.at, now)}  {_told(event)}")
+
+
+def access(ends_at: datetime, now: datetime) -> str:
+    """When our access ends, or that it has."""
+    when = moments.short(ends_at, now)
+    said = _("ends {when}") if ends_at > now else _("ended {when}: reconnect it")
+    return said.format(when=when)
 
 
 def rehearsal(at: Standing, now: datetime) -> str:

@@ -16,12 +16,12 @@ from publisher.cli.channel_rehearsal import allow_rehearsal, forbid_rehearsal
 from publisher.cli.channel_times import rule_lines, rules_as_json, set_rules, show_posting_times
 from publisher.cli.exits import Exit
 from publisher.cli.screen import Column
-from publisher.editorial import channel_events, channel_rules, channels
+from publisher.editorial import channel_access, channel_events, channel_rules, channels
 from publisher.editorial.channels import Standing
 from publisher.engine.errors import PublisherError
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("Connect Pages and accounts; pause, reconnect."))
+app = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="CHANNEL", help=_("Name or id."), show_default=False)]
 TokenEnv = Annotated[
@@ -29,6 +29,28 @@ TokenEnv = Annotated[
     typer.Option(
         metavar="VAR",
         help=_("Environment variable that holds the token; else it is asked for, unseen."),
+        show_default=False,
+    ),
+]
+
+
+def _moment(written: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(written)
+    except ValueError:
+        at = datetime.min  # noqa: DTZ901 - without a zone, as what was written
+    if at.tzinfo is None:
+        message = _("Give it with its offset: 2027-01-31T09:00+07:00.")
+        raise typer.BadParameter(message)
+    return at
+
+
+AccessEnds = Annotated[
+    datetime | None,
+    typer.Option(
+        parser=_moment,
+        metavar="TIME",
+        help=_("When the token ends, with an offset; check asks those platforms that tell."),
         show_default=False,
     ),
 ]
@@ -53,6 +75,7 @@ def add(
         str, typer.Option(help=_("Its server, where it is not the usual one."), show_default=False)
     ] = "",
     token_env: TokenEnv = "",
+    access_ends: AccessEnds = None,
 ) -> None:
     """Exit 2 when it cannot be added; nothing is asked of the platform yet."""
     token = _token(token_env)
@@ -73,6 +96,7 @@ def add(
             # is checked before it is called.
             trusted=True,
             token=token,
+            access_ends_at=access_ends,
             who=session.who(),
         )
     screen.say(
@@ -95,6 +119,8 @@ def list_channels(*, json: Json = False) -> None:
         screen.say(_("There are no channels."))
         screen.say_next("publisher channels add PLATFORM --name N --remote-id R")
         return
+    now = datetime.now(UTC)
+    some_end = any(at.access_ends_at is not None for at in listed)
     screen.show_table(
         [
             Column(_("ID"), whole=True),
@@ -102,6 +128,7 @@ def list_channels(*, json: Json = False) -> None:
             Column(_("PLATFORM")),
             Column(_("REMOTE ID"), whole=True),
             Column(_("STATE")),
+            *([Column(_("ACCESS ENDS"), whole=True)] if some_end else []),
             Column(_("WAITING"), right=True),
             Column(_("MAY BE LIVE"), right=True),
         ],
@@ -112,6 +139,7 @@ def list_channels(*, json: Json = False) -> None:
                 at.channel.platform,
                 at.channel.remote_id,
                 _state(at),
+                *([_ends(at, now)] if some_end else []),
                 str(at.waiting),
                 str(at.may_be_live),
             ]
@@ -147,7 +175,7 @@ def show(
 
 @app.command(help=_("Ask the platform whether our access still opens the channel."))
 def check(channel: Name) -> None:
-    """Exit 3 when a person must reconnect it. Only reads; nothing is sent."""
+    """Exit 3 when a person must reconnect it. Nothing is sent; when the access ends is kept."""
     with (
         session.database() as database,
         bootstrap.open_app(session.settings(), database) as parts,
@@ -155,6 +183,8 @@ def check(channel: Name) -> None:
         with database.engine.begin() as conn:
             found = channels.find(conn, channel)
         health = channels.check(parts.registry, found)
+        with database.engine.begin() as conn:
+            channel_access.note(conn, found, health)
     screen.say(screen.visible(f"{found.name} ({found.remote_id}): {health.detail}"))
     if health.expires_at is not None:
         now = datetime.now(UTC)
@@ -166,7 +196,7 @@ def check(channel: Name) -> None:
 
 
 @app.command(help=_("Give a channel a new token; what waited for it goes on."))
-def reconnect(channel: Name, *, token_env: TokenEnv = "") -> None:
+def reconnect(channel: Name, *, token_env: TokenEnv = "", access_ends: AccessEnds = None) -> None:
     """Exit 2 for a token that is none."""
     token = _token(token_env)
     with (
@@ -175,7 +205,9 @@ def reconnect(channel: Name, *, token_env: TokenEnv = "") -> None:
         database.engine.begin() as conn,
     ):
         found = channels.find(conn, channel)
-        channels.reconnect(conn, parts.vault, found, token, session.who())
+        channels.reconnect(
+            conn, parts.vault, found, token, session.who(), access_ends_at=access_ends
+        )
     screen.say(_("{name} has a new token; what waited for it goes on.").format(name=found.name))
     screen.say_next(f"publisher channels check {found.id}")
 
@@ -238,6 +270,10 @@ def _state(at: Standing) -> str:
     return _("{state} · rehearsals allowed").format(state=said)
 
 
+def _ends(at: Standing, now: datetime) -> str:
+    return "" if at.access_ends_at is None else moments.short(at.access_ends_at, now)
+
+
 def _as_json(at: Standing) -> dict[str, object]:
     return {
         "id": at.channel.id,
@@ -254,6 +290,7 @@ def _as_json(at: Standing) -> dict[str, object]:
         "not_before": moments.iso(at.not_before),
         "waiting": at.waiting,
         "may_be_live": at.may_be_live,
+        "access_ends_at": moments.iso(at.access_ends_at),
         "rehearsal_allowed_at": moments.iso(at.rehearsal_allowed_at),
         "rehearsal_allowed_by": at.rehearsal_allowed_by,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,12 +11,12 @@ import typer
 from publisher import bootstrap
 from publisher.cli import moments, screen, session
 from publisher.cli.screen import Column
-from publisher.editorial import media
-from publisher.editorial.media import Kept
+from publisher.editorial import media, walls
+from publisher.editorial.media import Kept, serving, signing
 from publisher.engine.errors import PublisherError
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("Add pictures and videos, and see what is kept."))
+app = typer.Typer(no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help=_("One JSON object per line."))]
 _WEB: Final = ("http://", "https://")
@@ -90,6 +91,38 @@ def list_media(
         ([one.sha256, one.type, _size(one), _pixels(one), one.created_by or ""] for one in found),
     )
     screen.say_next("publisher media list --json")
+
+
+@app.command(help=_("Make an address at which anybody who has it fetches the file for a while."))
+def address(
+    sha256: Annotated[str, typer.Argument(metavar="SHA256", show_default=False)],
+    *,
+    minutes: Annotated[int, typer.Option(min=1, help=_("How long it works."))] = 60,
+    json: Json = False,
+) -> None:
+    """Exit 2 where there is no such file, or for more than a week. ``publisher api`` serves it."""
+    settings = session.settings()
+    with (
+        session.database() as database,
+        bootstrap.open_app(settings, database) as parts,
+        database.engine.begin() as conn,
+    ):
+        made = serving.address(
+            conn,
+            parts.vault.key_for(signing.PURPOSE),
+            parts.library.find(conn, sha256),
+            workspace_id=walls.own(conn),
+            lasts=timedelta(minutes=minutes),
+        )
+    url = (settings.public_url or "").rstrip("/") + made.path
+    if json:
+        screen.emit([{"url": url, "expires_at": moments.iso(made.expires_at)}])
+        return
+    ends = moments.relative(made.expires_at, datetime.now(UTC))
+    screen.say(
+        _("Whoever has this fetches the file. It ends {when}:").format(when=ends), f"  {url}"
+    )
+    screen.say_next(f"publisher media show {sha256}")
 
 
 def _add_file(library: media.Library, path: Path) -> Kept:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
+
+from sqlalchemy.exc import OperationalError
 
 from publisher import reasons
 from publisher.doctor.finding import Finding, error, note, warning
 from publisher.doctor.ward import Ward
+from publisher.editorial import channel_access
 from publisher.editorial.deployment import KeyStanding, Standing
 from publisher.engine import queries
+from publisher.engine.adapter import ChannelHealth as Health
 from publisher.engine.errors import NotFound
 from publisher.engine.queries import ChannelHealth
 from publisher.vault import VaultError
@@ -141,6 +146,7 @@ def access(ward: Ward) -> Iterator[Finding]:
             )
             yield warning("access_unasked", what, _("Ask again: publisher channels check …"))
             continue
+        _keep(ward, at, health)
         if not health.usable:
             what = _("{name}: {detail}").format(detail=health.detail, **name)
             yield warning("access_refused", what, reconnect)
@@ -149,6 +155,13 @@ def access(ward: Ward) -> Iterator[Finding]:
             if left < ward.limits.access_ends:
                 what = _("Access to {name} ends in {n:.1f} days.")
                 yield warning("access_ends", what.format(n=left / _DAY, **name), reconnect)
+
+
+def _keep(ward: Ward, at: ChannelHealth, health: Health) -> None:
+    """Keep when the access ends, which checks of posts go by; a database that is busy is left."""
+    with suppress(OperationalError), ward.database.engine.begin() as conn:
+        conn.exec_driver_sql("SET LOCAL lock_timeout = '1s'")
+        channel_access.note(conn, at.channel, health)
 
 
 def _standing(ward: Ward) -> Standing:

@@ -66,6 +66,8 @@ class Standing:
     rehearsal_allowed_at: datetime | None = None
     """Since when a rehearsal may publish there; None: it may not."""
     rehearsal_allowed_by: str | None = None
+    access_ends_at: datetime | None = None
+    """None: it was not said, or at no time."""
 
     @property
     def is_open(self) -> bool:
@@ -127,6 +129,7 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     base_url: str | None,
     token: str,
     trusted: bool = False,
+    access_ends_at: datetime | None = None,
     who: str = "publisher",
 ) -> Channel:
     """Connect one page within the transaction of ``conn``, its credential sealed for it alone.
@@ -134,7 +137,8 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     ``remote_id`` is the platform's own id for the page; ``base_url`` the server's address where
     that is not the platform's usual one, ``trusted`` when whoever runs this machine gave it, here
     or in the credential; any other is checked each time before it is connected to. Nothing is
-    asked of the platform; see ``check``. ``who``: for the journal, where a person does it.
+    asked of the platform; see ``check``. ``access_ends_at``: of the credential, where that is
+    known. ``who``: for the journal, where a person does it.
 
     Raises ``NotFound`` for a platform without an adapter, ``WorkspaceUnnamed``, ``ChannelRefused``
     for the rest.
@@ -163,7 +167,7 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     row = conn.execute(
         update(channels)
         .where(channels.c.id == added.id)
-        .values(sealed=sealed)
+        .values(sealed=sealed, access_ends_at=access_ends_at)
         .returning(*channels.c)
     ).one()
     channel_events.tell(conn, row.id, Event.ADDED, who=who, platform=platform, name=name)
@@ -222,22 +226,36 @@ def listing(conn: Connection) -> tuple[Standing, ...]:
             may_be_live=row.may_be_live,
             rehearsal_allowed_at=row.rehearsal_allowed_at,
             rehearsal_allowed_by=row.rehearsal_allowed_by,
+            access_ends_at=row.access_ends_at,
         )
         for row in rows
     )
 
 
-def reconnect(conn: Connection, vault: Sealer, channel: Channel, token: str, who: str) -> Channel:
+def reconnect(
+    conn: Connection,
+    vault: Sealer,
+    channel: Channel,
+    token: str,
+    who: str,
+    *,
+    access_ends_at: datetime | None = None,
+) -> Channel:
     """Give the channel a new credential and open the gate that the old one closed.
 
-    A pause by a person stays. The generation rises, so that whoever holds the old credential
-    knows. Raises ``ChannelRefused`` for a token that is none.
+    ``access_ends_at``: of the new one, where that is known. A pause by a person stays. The
+    generation rises, so that whoever holds the old credential knows. Raises ``ChannelRefused`` for
+    a token that is none.
     """
     sealed = vault.seal(_token(token), channel_id=channel.id)
     row = conn.execute(
         update(channels)
         .where(channels.c.id == channel.id)
-        .values(sealed=sealed, generation=channels.c.generation + 1)
+        .values(
+            sealed=sealed,
+            generation=channels.c.generation + 1,
+            access_ends_at=access_ends_at,
+        )
         .returning(*channels.c)
     ).one()
     ledger.unblock(conn, channel.id)

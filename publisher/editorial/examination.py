@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from publisher.editorial import checks
+from publisher.editorial import channel_access, checks
 from publisher.editorial.checks import Problem
 from publisher.editorial.documents import Document
 from publisher.editorial.schema import media
@@ -101,13 +101,15 @@ class _Facts:
     """What the database knows of the channels and the files."""
 
     broken: frozenset[int]
+    ends: Mapping[int, datetime]
     measured: Mapping[str, checks.Measures]
 
     @classmethod
     def of(cls, conn: Connection, document: Document, channel_ids: Collection[int]) -> _Facts:
         posts = [document.post, *map(document.post_for, document.variants)]
         broken = checks.needing_reconnection(conn, channel_ids)
-        return cls(broken, checks.measured(conn, posts))
+        ends = channel_access.ends(conn, channel_ids)
+        return cls(broken, ends, checks.measured(conn, posts))
 
 
 def _on_channel(
@@ -131,6 +133,7 @@ def _on_channel(
         post,
         name,
         due_at=due_at,
+        expires_at=facts.ends.get(channel_id),
         needs_reconnecting=channel_id in facts.broken,
     )
     found = checks.problems(variant, place)

@@ -8,7 +8,7 @@ that is live it must be asked for by that name; and where nobody knows, not at a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from publisher.editorial import channel_rules, drafts, edits, post_events
 from publisher.editorial.actor import Who
-from publisher.editorial.examination import examine, require_good
+from publisher.editorial.examination import ChannelProblem, examine, require_good
 from publisher.editorial.post_events import Event
 from publisher.editorial.post_lock import LockedPost, lock
 from publisher.editorial.posts import KIND, Destination, useful_until
@@ -39,7 +39,7 @@ class Next(StrEnum):
     FIX = "fix"
     """It was refused for what it says: change it, and schedule it again."""
     AGAIN = "again"
-    """It is live; a repeat is a deliberate new time."""
+    """It is live, or was and is deleted; a repeat is a deliberate new time."""
     CHANGE = "change"
     """It is scheduled, and may still be moved, changed or cancelled."""
     WAIT = "wait"
@@ -50,10 +50,19 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A version that was scheduled, and its new jobs in the order of the places."""
+    """A version that was scheduled, and its new jobs in the order of the places.
+
+    Where an earlier send was refused, and is replaced now, a refusal may have been a lie:
+    ``looks_first``: channels whose page is looked at for it before the new job is sent;
+    ``cannot_look``: those where nothing can be seen, so that the platform's word has to do.
+    """
 
     version: StoredVersion
     jobs: tuple[Enqueued, ...]
+    looks_first: tuple[int, ...] = ()
+    cannot_look: tuple[int, ...] = ()
+    notes: tuple[ChannelProblem, ...] = ()
+    """What to know of these channels at these times; none of it stood in the way."""
 
 
 def schedule(
@@ -87,8 +96,26 @@ def schedule(
     links: dict[int, JobId | None] = {}
     for place in places:
         links[place.channel_id] = _replaced(newest.get(place.channel_id), post)
+    notes = _checked(conn, version, places, registry)
     new = _jobs(conn, version, places, registry, useful_for, replaces=links)
-    return _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    done = _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    begun = {job.channel_id for job in queries.jobs_of_post(conn, post.id, kind=KIND)
+             if job.attempts}  # fmt: skip
+    sent = [at for at, before in links.items() if before is not None and at in begun]
+    seen = {at for at in sent if _can_look(conn, registry, version, at)}
+    return replace(
+        done,
+        looks_first=tuple(at for at in sent if at in seen),
+        cannot_look=tuple(at for at in sent if at not in seen),
+        notes=notes,
+    )
+
+
+def _can_look(
+    conn: Connection, registry: Registry, version: StoredVersion, channel_id: int
+) -> bool:
+    adapter = registry.adapter(queries.platform_of(conn, channel_id))
+    return adapter.capabilities(version.document.post_for(channel_id).to_json()).can_look
 
 
 def again(
@@ -118,9 +145,11 @@ def again(
         raise Conflict(message, code="not-live")
     if first.state is not State.PUBLISHED:
         raise _in_the_way(first, post)
+    notes = _checked(conn, version, [place], registry)
     (job,) = _jobs(conn, version, [place], registry, useful_for, repeats=first.id)
     links: dict[int, JobId | None] = {place.channel_id: first.id}
-    return _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    done = _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    return replace(done, notes=notes)
 
 
 def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:
@@ -196,7 +225,8 @@ def _newest_jobs(conn: Connection, post_id: int) -> dict[int, PostJob]:
 def _newest_of(jobs: Iterable[PostJob]) -> dict[int, PostJob]:
     """By channel: the open job, else the newest that is live or may be, else the newest.
 
-    A repeat that was cancelled, or refused, does not make the first one any less live.
+    A repeat that was cancelled, or refused, does not make the first one any less live; nor does
+    what was to take its place, and was called off since it may be live.
     """
     newest: dict[int, PostJob] = {}
     for job in jobs:
@@ -242,8 +272,9 @@ def _replaced(job: PostJob | None, post: LockedPost) -> JobId | None:
 def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     name = public_id(job.id)
     if job.state is State.PUBLISHED:
+        is_live = "is live on" if job.deleted_at is None else "was live, and is deleted, on"
         message = (
-            f"Post {post.name} is live on {job.channel} already (job {name}). Nothing was added. "
+            f"Post {post.name} {is_live} {job.channel} already (job {name}). Nothing was added. "
             f"To post it once more on purpose: publisher posts again {post.name}"
         )
         return Conflict(message, code="already-live", state=job.state)
@@ -262,6 +293,16 @@ def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     return Conflict(message, code="unknown-not-retryable", state=job.state)
 
 
+def _checked(
+    conn: Connection, version: StoredVersion, places: Sequence[Destination], registry: Registry
+) -> tuple[ChannelProblem, ...]:
+    due = {place.channel_id: place.publish_at for place in places}
+    drafts.require_channels(conn, version.post_id, sorted(due))
+    problems = examine(conn, registry, version.document, [*due], due=due)
+    require_good(problems, "Nothing was scheduled.")
+    return problems
+
+
 def _jobs(
     conn: Connection,
     version: StoredVersion,
@@ -272,11 +313,7 @@ def _jobs(
     replaces: Mapping[int, JobId | None] | None = None,
     repeats: JobId | None = None,
 ) -> list[NewJob]:
-    due = {place.channel_id: place.publish_at for place in places}
-    drafts.require_channels(conn, version.post_id, sorted(due))
-    problems = examine(conn, registry, version.document, [*due], due=due)
-    require_good(problems, "Nothing was scheduled.")
-    own = channel_rules.useful_for(conn, [*due])
+    own = channel_rules.useful_for(conn, [place.channel_id for place in places])
     return [
         edits.new_job(
             conn,

@@ -81,6 +81,7 @@ channels = Table(
     _at("rehearsal_allowed_at"),
     Column("rehearsal_allowed_by", Text),
     Column("workspace_id", Integer, nullable=False),
+    _at("access_ends_at"),
 )
 
 gates = Table(
@@ -146,6 +147,7 @@ jobs = Table(
     _at("repeat_until"),
     Column("replaces", BigInteger),
     Column("repeats", BigInteger),
+    Column("removes", BigInteger),
     _at("unique_until"),
     _at("settled_at"),
 )

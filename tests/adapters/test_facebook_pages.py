@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -200,6 +201,30 @@ class TestPhotos:
 def say_nothing_of_the_token(facebook: FacebookStand) -> None:
     """Have Graph fail on ``debug_token``, as often as one read of it tries."""
     facebook.control.behave("fail-500", page=None, endpoint="read", times=3)
+
+
+class TestAccess:
+    """When our access ends, as far as Graph says."""
+
+    @pytest.mark.parametrize("ends", [None, 0, 1_893_456_000, 10**15])
+    def test_the_end_of_the_token_is_asked_for(
+        self, facebook: FacebookStand, ends: int | None
+    ) -> None:
+        page = {"id": facebook.page, "name": "A Page", "token": facebook.secret}
+        facebook.control.add_pages([page if ends is None else page | {"token_ends": ends}])
+        health = facebook.adapter.check(facebook.channel)
+        assert health.usable
+        told = datetime(2030, 1, 1, tzinfo=UTC) if ends == 1_893_456_000 else None
+        assert health.expires_at == told
+
+    def test_a_page_that_can_be_read_is_usable_where_graph_says_nothing_of_the_token(
+        self, facebook: FacebookStand
+    ) -> None:
+        page = {"id": facebook.page, "name": "A Page", "token": facebook.secret}
+        facebook.control.add_pages([page | {"token_ends": 1_893_456_000}])
+        facebook.control.behave("fail-500", page=None, endpoint="read", times=3, after=1)
+        health = facebook.adapter.check(facebook.channel)
+        assert (health.usable, health.expires_at) == (True, None)
 
 
 class TestOurs:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import httpx
 import pytest
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
 
 from publisher.api import application
+from publisher.api.operations import permission_of
 from publisher.editorial.people.roles import PERMISSIONS, Permission, Role
-from publisher.engine.job import State, public_id
-from tests.api.conftest import OTHERS, House
+from tests.api import things
+from tests.api.conftest import House
+from tests.api.test_doors import HEADERS
 
 OPERATIONS = sorted(application.operations())
 NAMES = [f"{method} {path}" for method, path, _ in OPERATIONS]
 operations = pytest.mark.parametrize(("method", "path", "permission"), OPERATIONS, ids=NAMES)
 
 
-def filled(path: str, job: str = "8f3a01bc24", number: int = 2**31 - 1) -> str:
+def filled(path: str) -> str:
     """A path with something in its places that is not there."""
-    path = re.sub(r"\{(job)\}", job, path)
-    return re.sub(r"\{[a-z_]+\}", str(number), path)
+    return things.filled(path, things.ABSENT)
 
 
 def test_the_table_names_every_operation() -> None:
@@ -52,6 +57,7 @@ def test_each_role_may_do_what_the_table_says(
 ) -> None:
     for role in Role:
         answer = house.call(method, filled(path), role=role)
+        has_headers(answer)
         if permission in PERMISSIONS[role]:
             assert answer.status_code not in (401, 403), (role, answer.text)
             assert answer.status_code < 500, answer.text
@@ -72,22 +78,62 @@ def test_a_token_without_the_scope_may_not_whatever_the_role(
 
 
 @operations
-def test_what_is_another_workspaces_is_not_there(
+def test_no_browser_is_made_to_do_it(
     house: House, method: str, path: str, permission: Permission
 ) -> None:
-    """With ids of ours, asked by an admin of the other: as if there were none."""
-    if "{" not in path:
-        return
-    job = house.ours.put(State.SCHEDULED)
-    number = house.ours.channel_id if "channel" in path else 2**31 - 1
-    before = house.ground.everything(job.id)
-    ours = filled(path, job=public_id(job.id), number=number)
-    theirs = house.call(method, ours, workspace=OTHERS)
-    none = house.call(method, filled(path, job="fffffffff7"), workspace=OTHERS)
-    assert theirs.status_code == none.status_code
-    assert theirs.status_code in (404, 400, 422, 428)
-    assert theirs.json()["code"] == none.json()["code"]
-    assert house.ground.everything(job.id) == before
+    """A page of somebody else's has a browser's cookies, and never a token: it gets nothing."""
+    foreign = {"Origin": "https://evil.example", "Cookie": "session=x; publisher=y"}
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        headers = {**foreign, "Content-Type": kind}
+        content = None if method == "GET" else b"{}"
+        answer = house.call(method, filled(path), role=None, headers=headers, content=content)
+        assert answer.status_code == 401, answer.text
+        has_headers(answer)
+    asked = {**foreign, "Access-Control-Request-Method": method}
+    preflight = house.call("OPTIONS", filled(path), role=None, headers=asked, key=None)
+    assert preflight.status_code in (401, 405)
+    has_headers(preflight)
+
+
+def test_nothing_is_reached_past_the_table() -> None:
+    """Whatever the application routes is an operation with a permission, or one of these."""
+    routed = {*walked(application.describe().routes)}
+    open_to_all = {
+        ("GET", "/api/v1/openapi.json"), ("HEAD", "/api/v1/openapi.json"),
+        ("GET", "/api/v1/errors"), ("GET", "/api/v1/errors/{code}"),
+        ("GET", "/media/{workspace}/{sha256}"), ("HEAD", "/media/{workspace}/{sha256}"),
+    }  # fmt: skip
+    assert routed - {(method, path) for method, path, _ in OPERATIONS} == open_to_all
+
+
+def test_an_operation_without_a_permission_cannot_be_declared() -> None:
+    router = APIRouter()
+
+    @router.get("/rogue")
+    def rogue() -> None: ...
+
+    (route,) = router.routes
+    assert isinstance(route, APIRoute)
+    with pytest.raises(KeyError):
+        permission_of(route)
+
+
+def walked(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Method and path of every route, also of those that were included; of no other kind."""
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            yield from walked(included.routes, prefix + route.include_context.prefix)
+            continue
+        for method in getattr(route, "methods", None) or ("?",):
+            yield method, prefix + getattr(route, "path", "?")
+
+
+def has_headers(answer: httpx.Response) -> None:
+    """Those of every answer, and none that lets another page read it."""
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+    assert "access-control-allow-origin" not in answer.headers
+    assert "set-cookie" not in answer.headers
 
 
 def test_a_revoked_token_works_no_more(house: House) -> None:

@@ -30,6 +30,21 @@ def test_a_file_is_added_shown_and_listed(terminal: Terminal) -> None:
     assert said.splitlines()[-1].startswith("Next")
 
 
+def test_an_address_is_made_for_a_while(terminal: Terminal) -> None:
+    (terminal.folder / "a.jpg").write_bytes(picture())
+    (kept,) = terminal.listed("media", "add", "a.jpg")
+    (made,) = terminal.listed("media", "address", kept["sha256"])
+    assert made["url"].startswith(f"/media/1/{kept['sha256']}?expires=")
+    said = terminal.done(
+        "media", "address", kept["sha256"], PUBLISHER_PUBLIC_URL="https://p.example"
+    )
+    assert f"https://p.example/media/1/{kept['sha256']}?expires=" in said
+    assert terminal.run("media", "address", "0" * 64).returncode == 2
+    refused = terminal.run("media", "address", kept["sha256"], "--minutes", "10081")
+    assert refused.returncode == 2
+    assert "7 days" in refused.stderr
+
+
 def test_what_is_refused_says_why_and_stores_nothing(terminal: Terminal) -> None:
     (terminal.folder / "a.jpg").write_bytes(b"<svg/>")
     refused = terminal.run("media", "add", "a.jpg")

@@ -146,18 +146,22 @@ def broken() -> ChannelHealth:
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("answer", "expected", "is_kept"),
     [
-        (health(), []),
-        (health(days=60), []),
-        (health(days=3), [(W, "access_ends")]),
-        (health(days=-3), [(W, "access_ends")]),
-        (health(usable=False), [(W, "access_refused")]),
-        (broken, [(W, "access_unasked")]),
+        (health(), [], False),
+        (health(days=60), [], True),
+        (health(days=3), [(W, "access_ends")], True),
+        (health(days=-3), [(W, "access_ends")], True),
+        (health(usable=False), [(W, "access_refused")], False),
+        (broken, [(W, "access_unasked")], False),
     ],
 )
 def test_what_platforms_say_when_they_are_asked(
-    patient: Patient, answer: Callable[[], ChannelHealth], expected: list[tuple[Severity, str]]
+    patient: Patient,
+    answer: Callable[[], ChannelHealth],
+    expected: list[tuple[Severity, str]],
+    *,
+    is_kept: bool,
 ) -> None:
     lane = patient.lane("fake")
     seal(patient, lane)
@@ -165,6 +169,10 @@ def test_what_platforms_say_when_they_are_asked(
     platform.answer = answer
     asking = replace(patient, registry=Registry([platform]))
     assert asking.ills("access") == expected
+    ends = patient.ground.one(
+        "SELECT access_ends_at IS NOT NULL FROM channels WHERE id = %s", lane.channel_id
+    )
+    assert ends is is_kept
     assert patient.codes("access") == []  # nobody is asked unless told to
     patient.plant(PAUSE, lane.channel_id)
     assert asking.codes("access") == []

@@ -18,6 +18,7 @@ CHECK = "23514"
 
 # What makes each row of a table one: its key, and whatever else may be there only once.
 KEYS: dict[str, list[str]] = {
+    "api_tokens": ["id", "token_sha256"],
     "approvals": ["version_id"],
     "attempts": ["job_id, number", "job_id WHERE (proof IS NULL)"],
     "channel_events": ["id"],
@@ -29,6 +30,8 @@ KEYS: dict[str, list[str]] = {
     "deployment": ["one"],
     "doubts": ["job_id"],
     "gates": ["channel_id"],
+    "idempotency_keys": ["workspace_id, user_id, key"],
+    "identities": ["issuer, subject"],
     "incarnations": ["id"],
     "job_contents": ["job_id"],
     "job_events": ["id"],
@@ -39,21 +42,44 @@ KEYS: dict[str, list[str]] = {
             "post_id, channel_id, kind WHERE ((post_id IS NOT NULL) AND (state = ANY"
             " (ARRAY['scheduled'::text, 'claimed'::text, 'sending'::text, 'unknown'::text])))"
         ),
+        (
+            "removes WHERE ((removes IS NOT NULL) AND (state = ANY"
+            " (ARRAY['scheduled'::text, 'claimed'::text, 'sending'::text, 'unknown'::text])))"
+        ),
     ],
+    "login_failures": ["key"],
     "looks": ["id"],
     "media": ["sha256"],
     "media_chunks": ["sha256, number"],
+    "media_uploads": ["workspace_id, sha256"],
+    "memberships": ["workspace_id, user_id"],
+    "oidc_departures": ["token_sha256"],
     "orphans": ["id", "token"],
+    "people_events": ["id"],
+    "post_assignees": ["post_id, name"],
     "post_channels": ["post_id, channel_id"],
+    "post_drafts": ["post_id"],
+    "post_events": ["id"],
+    "post_labels": ["post_id, label"],
+    "post_targets": ["post_id, channel_id"],
     "post_versions": ["id", "post_id, number"],
+    "posting_times": ["channel_id, weekday, at"],
     "posts": ["id", "workspace_id, ref WHERE (ref IS NOT NULL)"],
     "pulse": ["one"],
     "quarantined": ["job_id"],
     "quarantines": ["id"],
+    "recovery_codes": ["user_id, code_sha256"],
     "remote_posts": ["channel_id, remote_id"],
+    "reviews": ["id", "post_id WHERE (decided_at IS NULL)"],
+    "sessions": ["id", "token_sha256"],
+    "taken_times": ["id"],
     "tick": ["one"],
     "unique_locks": ["digest"],
+    "user_links": ["token_sha256"],
+    "users": ["id", "lower(email)"],
     "verdicts": ["id"],
+    "version_variants": ["version_id, channel_id"],
+    "workspaces": ["id", "slug"],
 }  # fmt: skip
 
 

@@ -198,7 +198,7 @@ class FacebookPages:
         return withdrawal.withdraw(self._transport, node, post.remote_id)
 
     def check(self, channel: Channel) -> ChannelHealth:
-        """Read the Page's id and name with the channel's token."""
+        """Read the Page's id and name with the channel's token, and when that ends."""
         node = self._node(channel)
         if isinstance(node, _Closed):
             return ChannelHealth(usable=False, detail=node.detail)
@@ -207,7 +207,10 @@ class FacebookPages:
             return ChannelHealth(usable=False, detail=reply.detail)
         body = reply.json()
         if reply.status == 200 and isinstance(body, dict):  # noqa: PLR2004 - HTTP's OK
-            return _health(channel, body)
+            health = _health(channel, body)
+            if not health.usable:
+                return health
+            return replace(health, expires_at=evidence.access_ends_at(self._transport, node))
         complaint = Complaint.read(reply)
         words = f"HTTP {reply.status}" if complaint is None else node.hide(complaint.detail)
         return ChannelHealth(usable=False, detail=f"The Page could not be read: {words}")

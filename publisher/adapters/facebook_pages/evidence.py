@@ -11,8 +11,10 @@ Without any mark a post is never found, however equal its text: anybody may have
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from datetime import UTC, datetime
+from typing import Final, assert_never
 from urllib.parse import urlsplit
 
 from publisher.adapters.facebook_pages.formats import Format, format_of
@@ -39,6 +41,8 @@ POST_FIELDS = (
     "attachments{type,url,unshimmed_url,target,subattachments}"
 )
 VIDEO_FIELDS = "id,description,created_time,permalink_url,published"
+_LATEST: Final = 253_402_300_800
+"""Seconds from 1970 to the year 10000, which no date is beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +154,34 @@ def look(
 
 
 def application_of(transport: Transport, node: Node) -> str | None:
-    """The id of the Meta app our token was made for, asked of Graph; None where it will not say.
+    """The id of the Meta app our token was made for, asked of Graph; None where it will not say."""
+    application = _about_token(transport, node).get("app_id")
+    return application if isinstance(application, str) and application.isdigit() else None
+
+
+def access_ends_at(transport: Transport, node: Node) -> datetime | None:
+    """When our token ends, asked of Graph; None where it never does, or Graph will not say.
+
+    https://developers.facebook.com/docs/graph-api/reference/debug_token: unix seconds, 0 for never.
+    """
+    ends = _about_token(transport, node).get("expires_at")
+    if not isinstance(ends, int) or isinstance(ends, bool) or not 0 < ends < _LATEST:
+        return None
+    return datetime.fromtimestamp(ends, UTC)
+
+
+def _about_token(transport: Transport, node: Node) -> Mapping[str, object]:
+    """What Graph says of our token; nothing where it will not say.
 
     https://developers.facebook.com/docs/graph-api/reference/debug_token
     """
     about = replace(node, id="debug_token")
     reply = transport.read(about.get(params={"input_token": node.token}))
     if isinstance(reply, Failed):
-        return None
+        return {}
     body = reply.json()
     data = body.get("data") if isinstance(body, dict) else None
-    if not isinstance(data, dict) or data.get("is_valid") is not True:
-        return None
-    application = data.get("app_id")
-    return application if isinstance(application, str) and application.isdigit() else None
+    return data if isinstance(data, dict) and data.get("is_valid") is True else {}
 
 
 def marks_of(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from publisher.editorial.people import users as people
 from publisher.editorial.people.person import Person
-from publisher.editorial.people.roles import Permission, allows
+from publisher.editorial.people.roles import PERMISSIONS, Permission, Role, allows
 from publisher.editorial.people.schema import users
 from publisher.editorial.people.users import User
 from publisher.engine.errors import Conflict
@@ -26,6 +26,16 @@ class Elsewhere(Conflict):
             " changed. Take them out of your workspace, or ask whoever runs this deployment."
         )
         super().__init__(message.format(email=email), code="account-elsewhere")
+
+
+def require_all_of(actor: Person, role: Role) -> None:
+    """Raise ``Forbidden`` where ``actor`` may not do everything that ``role`` may.
+
+    Whoever is let into a role, by an invitation or by a link for a new password, has all of it: a
+    token that has less would be given it so.
+    """
+    for permission in sorted(PERMISSIONS[role]):
+        actor.require(permission)
 
 
 def require(conn: Connection, actor: Person, user_id: int) -> User:

@@ -65,7 +65,9 @@ MEANING: Final[Mapping[Permission, str]] = MappingProxyType(
         Permission.CHANNELS_READ: N_("See channels and how they are"),
         Permission.CHANNELS_PAUSE: N_("Pause and resume a channel"),
         Permission.CHANNELS_CONNECT: N_("Connect and reconnect a channel"),
-        Permission.TOKENS_OWN: N_("Make and revoke API tokens of one's own"),
+        Permission.TOKENS_OWN: N_(
+            "See and end one's own sessions, make and revoke one's own API tokens"
+        ),
         Permission.TOKENS_MANAGE: N_("See and revoke everybody's API tokens"),
         Permission.USERS_READ: N_("See who is in the workspace"),
         Permission.USERS_MANAGE: N_("Invite people, give roles, disable accounts"),

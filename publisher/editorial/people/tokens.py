@@ -74,6 +74,7 @@ def make(
 ) -> Made:
     """Make a token for ``owner`` in their workspace. ``lasts``: None until it is revoked.
 
+    Where a token asks for it, the new one has no more scopes than that one and ends no later.
     Raises ``Unusable`` for a name, scope or time that cannot be; ``Forbidden`` for a scope that
     the owner has not.
     """
@@ -85,6 +86,7 @@ def make(
         raise spelled.Unusable(
             message.format(n=LONGEST.days), code="lifetime-unusable", field="expires_at"
         )
+    _require_no_longer(conn, owner, lasts)
     secret = opaque.mint(KIND, owner.workspace)
     row = conn.execute(
         insert(api_tokens)
@@ -182,6 +184,24 @@ def revoke(conn: Connection, token_id: int, *, workspace_id: int, who: str,
             token=token_id,
         )
     return _token(row)
+
+
+def _require_no_longer(conn: Connection, owner: Person, lasts: timedelta | None) -> None:
+    """A token that ends must not be able to go on as another."""
+    if owner.token_id is None:
+        return
+    ends_at, until = conn.execute(
+        select(api_tokens.c.expires_at, func.clock_timestamp() + (lasts or LONGEST)).where(
+            api_tokens.c.id == owner.token_id
+        )
+    ).one()
+    if ends_at is not None and (lasts is None or until > ends_at):
+        message = _("The token that asks ends on {when}, and makes none that works for longer.")
+        raise spelled.Unusable(
+            message.format(when=f"{ends_at:%Y-%m-%d at %H:%M %Z}"),
+            code="lifetime-unusable",
+            field="expires_at",
+        )
 
 
 def _scopes(written: Iterable[str]) -> tuple[Permission, ...]:

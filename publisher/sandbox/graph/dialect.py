@@ -104,7 +104,10 @@ class Graph:
         return Page(page, f"Page {letter}", token_hash(token)), token
 
     def account(self, given: Mapping[str, Any], number: int) -> tuple[Page, str]:
-        """See ``Dialect``: ``id``, ``name``, ``token``, ``application``, ``application_name``."""
+        """See ``Dialect``: ``id``, ``name``, ``token``, ``application``, ``application_name``.
+
+        ``token_ends``: what ``debug_token`` says, in unix seconds.
+        """
         page = str(given.get("id") or 100 + number)
         if not page.isdigit():
             reason = "The id of a page is digits."
@@ -113,7 +116,8 @@ class Graph:
         application = str(given.get("application") or APPLICATION)
         name = str(given.get("application_name") or APPLICATION_NAME)
         made = Page(page, str(given.get("name") or page), token_hash(token), application, name)
-        return made, token
+        ends = given.get("token_ends")
+        return (made if ends is None else replace(made, details={"token_ends": int(ends)})), token
 
     def configure(self, _page: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         """See ``Dialect``."""

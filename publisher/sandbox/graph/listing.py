@@ -81,7 +81,8 @@ def debug_token(call: Call, pages: Pages) -> dict[str, Any]:
     return {
         "data": {
             "app_id": page.application, "application": page.application_name, "type": "PAGE",
-            "is_valid": True, "expires_at": 0, "data_access_expires_at": 0,
+            "is_valid": True, "expires_at": page.details.get("token_ends", 0),
+            "data_access_expires_at": 0,
             "profile_id": page.id, "user_id": page.id, "scopes": scopes,
         }
     }  # fmt: skip

@@ -1,12 +1,12 @@
 """What would put a post on a page where another job of it is live is held.
 
-Revision ID: 0017
+Revision ID: 0015
 """
 
 from alembic import op
 
-revision = "0017"
-down_revision = "0011"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
