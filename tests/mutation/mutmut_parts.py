@@ -80,8 +80,31 @@ PARTS = (
         ),
     ),
     Part(
+        "sending",
+        tuple(
+            f"{_E}/ledger/{name}.py"
+            for name in (
+                *("begin", "claim", "settle", "late", "leases", "journal", "arrays", "driver"),
+                *("incarnations", "enqueue", "suspects", "gates", "of_post"),
+            )
+        ),
+        tuple(
+            f"{_L}/test_{name}.py"
+            for name in (
+                *("begin", "claim", "settle", "late", "leases", "guards", "bystanders", "unique"),
+                *("runs", "senders", "enqueue", "held_back", "turns"),
+            )
+        ),
+    ),
+    Part(
         "ledger",
-        (f"{_E}/ledger/*",),
+        tuple(
+            f"{_E}/ledger/{name}.py"
+            for name in (
+                *("verdicts", "doubts", "quarantine", "people", "alerts", "backlog", "tick"),
+                *("deployment", "chores", "__init__"),
+            )
+        ),
         (
             *(_L, "tests/engine/test_orphans.py", "tests/engine/test_record.py"),
             *("tests/engine/test_alerts.py", f"{_R}/test_verdicts.py", f"{_R}/test_doubts.py"),
