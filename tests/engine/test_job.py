@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher.engine.content import ContentError, Media, Post, canonical, digest
-from publisher.engine.job import congruence, post_key, public_id
+from publisher.engine.job import congruence, of_public_id, post_key, public_id
 
 NUMBERS = st.integers(1, 2**40 - 1)
 
