@@ -34,7 +34,8 @@ def test_an_outcome_reads_back_as_it_was(outcome: Outcome) -> None:
 
 
 def test_words_of_the_closed_lists_are_read_back_as_members_of_them() -> None:
-    read = outcome_from_json(outcome_json(Deferred(Reason.BUSY, "no", Proof.REFUSED, "x")))
+    kept = json.dumps(outcome_json(Deferred(Reason.BUSY, "no", Proof.REFUSED, "x")))
+    read = outcome_from_json(json.loads(kept))
     assert isinstance(read, Deferred)
     assert read.reason is Reason.BUSY
     assert read.proof is Proof.REFUSED
