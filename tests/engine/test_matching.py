@@ -376,3 +376,23 @@ def test_a_text_resembles_what_begins_alike_and_what_shares_three_tenths() -> No
 def test_a_picture_alone_resembles_any_text_and_any_text_it() -> None:
     assert resembles("👍", "Road works")
     assert resembles("Road works", "👍")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Tea at https://example.org/abcdefghij nine", "Tea at nine"),
+        ("https://a.example/qwertyuiop?as=df Tea", "www.other.test/zxcvbnmlkj Tea"),
+        ("Tea at www.other.test/zxcvbnmlkj nine", "Tea at https://a.example/qwertyuiop nine"),
+    ],
+)
+def test_an_address_that_a_platform_put_in_shortened_or_dropped_hides_no_resemblance(
+    one: str, other: str
+) -> None:
+    assert resembles(one, other)
+    assert resembles(other, one)
+
+
+def test_an_address_alone_makes_no_resemblance() -> None:
+    assert not resembles("Road works https://example.org/abcdefghij", "Tea at nine")
+    assert not resembles("Tea at nine", "Road works https://example.org/abcdefghij")
