@@ -34,6 +34,7 @@ from publisher.engine.errors import PublisherError
 from publisher.engine.guard import Guard
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
+from publisher.engine.removal import Removing
 from publisher.engine.rescue import Rescue
 from publisher.engine.retry import Policy
 from publisher.engine.tally import Tally
@@ -274,7 +275,8 @@ def registry(
 ) -> Registry:
     """Every adapter there is. A new platform is one file and one line here."""
     return Registry(
-        [
+        Removing(adapter)
+        for adapter in (
             FacebookPages(
                 transport,
                 vault_open,
@@ -287,7 +289,7 @@ def registry(
             Telegram(transport, vault_open, media),
             Mail(Mailer(settings), vault_open),
             Webhook(transport, vault_open),
-        ]
+        )
     )
 
 

@@ -71,6 +71,13 @@ def sentence(reason: str | None) -> str:
         R.TOO_LATE: _("Its useful time was over before it could be sent."),
         R.BACKLOG: _("It was due while nothing could be sent; this channel sends nothing late."),
         R.CANNOT_LOOK: _("This platform cannot be looked at."),
+        R.REPLACED_IS_LIVE: _(
+            "The post whose place it was to take is on the page after all; this one was not sent."
+        ),
+        R.REPLACED_UNCLEAR: _(
+            "The post whose place it takes may be on the page; nothing of this one was sent."
+        ),
+        R.REMOVAL_REFUSED: _("The platform does not let us delete it."),
         # May be published.
         R.NO_ANSWER: _("It was sent; no answer came in time."),
         R.CONNECTION_LOST: _("It was sent; the connection was cut before an answer came."),
@@ -90,6 +97,7 @@ def sentence(reason: str | None) -> str:
         R.ADAPTER_BROKE: _("It was begun; then our own code failed."),
         R.LOOK_UNCLEAR: _("An earlier try may be live: what the page shows proves nothing."),
         R.REPEAT_ENDED: _("A repeat was safe for a while; that time is over."),
+        R.REMOVAL_UNCLEAR: _("Its deletion was asked for; no answer says how that went."),
     }
     return words.get(reason, reason)
 
@@ -111,5 +119,6 @@ def brief(reason: str | None) -> str:
         R.ADAPTER_BROKE: _("our own code failed"),
         R.LOOK_UNCLEAR: _("an earlier try may be live"),
         R.REPEAT_ENDED: _("time for a safe repeat over"),
+        R.REMOVAL_UNCLEAR: _("no answer to its deletion"),
     }
     return words.get(reason or "", sentence(reason))

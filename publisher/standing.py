@@ -5,13 +5,13 @@ Is it on the page? Why do we say so? What happens by itself, and when? What may 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
 from publisher import reasons
-from publisher.engine.job import Hold, State
+from publisher.engine.job import DELETE, Hold, State
 from publisher.engine.queries import JobRow
 from publisher.words import _
 
@@ -43,7 +43,53 @@ class Standing:
 
 
 def stand(row: JobRow, *, tries: int) -> Standing:
-    """Tell where ``row`` stands; ``tries`` is how many a job has before it is given up."""
+    """Tell where ``row`` stands; ``tries`` is how many a job has before it is given up.
+
+    Of a job that takes a post down, the first question is about that post.
+    """
+    at = _stand(row, tries)
+    return _removal(row, at) if row.kind == DELETE else at
+
+
+def _removal(row: JobRow, at: Standing) -> Standing:
+    """``at``, as it is said of a post that is to go: there until the job is through."""
+    match row.state:
+        case State.SCHEDULED | State.CLAIMED:
+            doubted = row.possibly_live or row.hold_reason == Hold.QUARANTINE
+            on_page = OnPage.MAYBE if doubted else OnPage.YES
+            closed = row.channel_paused or row.channel_blocked is not None
+            by_itself = _("its deletion will be asked for")
+            if row.state is State.SCHEDULED and (closed or row.hold_reason is not None):
+                by_itself = at.by_itself
+            return replace(at, on_page=on_page, by_itself=by_itself)
+        case State.SENDING:
+            return replace(at, label=_("Deleting"))
+        case State.UNKNOWN:
+            return _removal_in_doubt(at)
+        case _:
+            return _removal_ended(row, at)
+
+
+def _removal_in_doubt(at: Standing) -> Standing:
+    if at.needs_a_person:
+        return replace(at, label=_("May still be there: needs a person"))
+    by_itself = _("it is looked for, and its deletion asked for again where that is safe")
+    return replace(at, label=_("May still be there: checking"), by_itself=by_itself, next_at=None)
+
+
+def _removal_ended(row: JobRow, at: Standing) -> Standing:
+    if row.state is State.PUBLISHED:
+        why = _("The platform says that it is gone.")
+        if row.remote_id is None:
+            why = _("A person saw that it is gone.")
+        return replace(at, label=_("Deleted"), on_page=OnPage.NO, why=why)
+    if row.state is State.DROPPED:
+        return replace(at, label=_("Dropped: may still be there, no longer followed"))
+    label = _("Not deleted: cancelled") if row.state is State.CANCELLED else _("Not deleted")
+    return replace(at, label=label, on_page=OnPage.YES)
+
+
+def _stand(row: JobRow, tries: int) -> Standing:
     match row.state:
         case State.SCHEDULED:
             return _scheduled(row, tries)
@@ -78,6 +124,10 @@ def _published(row: JobRow) -> Standing:
     if row.withdrawn:
         label, why = _("Was live, then deleted"), _("A rehearsal published it, and deleted it.")
         return Standing("✔", label, OnPage.NO, why, by_itself)
+    if row.deleted_at is not None:
+        at = f"{row.deleted_at:%Y-%m-%d %H:%M %Z}"
+        why = _("It was deleted from the page by {at}.").format(at=at)
+        return Standing("✔", _("Was live, then deleted"), OnPage.NO, why, by_itself)
     return Standing("✔", _("Live"), OnPage.YES, _live(row), by_itself)
 
 
@@ -154,6 +204,26 @@ def _held(row: JobRow) -> Standing:
         )
     if row.hold_reason in (Hold.APPROVAL, Hold.EDITED):
         return _awaits_approval(row)
+    if row.hold_reason == Hold.REPLACED:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            reasons.sentence(row.reason) or _("The post whose place it takes may be on the page."),
+            _("look at the page for the earlier text: not there, release it; there, cancel it"),
+            verbs=("release", "cancel"),
+            needs_a_person=True,
+        )
+    if row.hold_reason == Hold.LIVE:
+        return Standing(
+            "‖",
+            _("On hold: {reason}").format(reason=row.hold_reason),
+            _not_yet(row),
+            _("Its post was found on the page, or may be there, by another job."),
+            _("it is not sent; to post once more on purpose, cancel it and publish again"),
+            verbs=("cancel",),
+            needs_a_person=True,
+        )
     if row.hold_reason == Hold.BACKLOG:
         return Standing(
             "‖",

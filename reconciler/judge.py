@@ -39,7 +39,8 @@ class Case:
     question, 0 where the database lost it. ``repeat_until`` is when the platform forgets the first
     attempt's key; None where it never does, or takes none. ``repeat_ended``: a repeat was to be
     made, and somebody called it off, it was refused, or it came too late. ``arrives_until``: what
-    a database lacks that was put back may arrive until then.
+    a database lacks that was put back may arrive until then. ``removes``: it takes a post down, so
+    ``Absent`` says of it that the post is there still.
     """
 
     capabilities: Capabilities
@@ -53,6 +54,7 @@ class Case:
     useful_until: datetime | None = None
     repeat_ended: bool = False
     arrives_until: datetime | None = None
+    removes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class AskAPerson:
     pause: float | None = None
 
 
+_REMOVE = "not known to be gone, and asking for its deletion again deletes nothing else"
+
 Judgement = ItIsLive | ItIsAbsent | RepeatIt | LookAgain | AskAPerson
 
 
@@ -109,11 +113,13 @@ def judge(case: Case, evidence: Evidence, patience: Patience) -> Judgement:
         if not is_storable_id(evidence.remote_id):
             return _again(case, patience, "what was found has an id that cannot be kept")
         reason = "found on the page, and it can be no other"
+        if case.removes:
+            reason = "the post is gone from the page"
         return ItIsLive(evidence.remote_id, storable_link(evidence.permalink), reason)
     after = patience.pause(case.latest - 1)
     if _may_repeat(case, evidence, patience, case.now + timedelta(seconds=after)):
         reason = "not seen, and the platform keeps one post per key: a repeat cannot double it"
-        return RepeatIt(reason, case.repeat_until, after)
+        return RepeatIt(_REMOVE if case.removes else reason, case.repeat_until, after)
     match evidence:
         case Absent(searched):
             return _absent(case, searched, patience)
@@ -163,17 +169,30 @@ def before_looking(case: Case, patience: Patience | None = None) -> Judgement | 
     nothing_seen = Inconclusive("this platform cannot be looked at")
     if case.capabilities.repeat_is_atomic and _may_repeat(case, nothing_seen, patience, at):
         reason = "whoever has it knows it by its key: a repeat cannot double it"
-        return RepeatIt(reason, case.repeat_until, after)
+        return RepeatIt(_REMOVE if case.removes else reason, case.repeat_until, after)
     return AskAPerson(nothing_seen.reason)
 
 
 def _absent(case: Case, searched: int, patience: Patience) -> Judgement:
     """A complete listing without it counts only when nothing can arrive any more."""
+    if case.removes:
+        return _still_there(case, patience)
     if not _nothing_can_arrive(case, patience):
         return _again(case, patience, f"not among {searched}, but it may still arrive")
     if patience.requeue_absent and _still_useful(case) and not case.repeat_ended:
         return ItIsAbsent(f"a complete listing of {searched} does not hold it", send=True)
     return AskAPerson(f"it is not on the page ({searched} looked through); send it again?")
+
+
+def _still_there(case: Case, patience: Patience) -> Judgement:
+    """A post that is to go, and was just seen: nobody need be asked what that means.
+
+    It is asked for again while tries remain and nobody called it off, else it has failed.
+    """
+    if not _nothing_can_arrive(case, patience):
+        return _again(case, patience, "the post is still there, and may yet go")
+    send = case.latest < patience.limit and not case.repeat_ended
+    return ItIsAbsent("the post is still there", send=send)
 
 
 def _inconclusive(case: Case, evidence: Inconclusive, patience: Patience) -> Judgement:

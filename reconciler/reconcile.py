@@ -15,7 +15,7 @@ from publisher.engine import ledger
 from publisher.engine.adapter import Adapter
 from publisher.engine.errors import Conflict
 from publisher.engine.evidence import Evidence, Inconclusive
-from publisher.engine.job import Channel
+from publisher.engine.job import DELETE, Channel
 from publisher.engine.ledger import AlreadyDecided, Conn, Doubt
 from publisher.engine.registry import Registry
 from reconciler.judge import (
@@ -76,6 +76,7 @@ class Look:
             useful_until=doubt.useful_until,
             repeat_ended=doubt.repeat_ended,
             arrives_until=doubt.arrives_until,
+            removes=doubt.kind == DELETE,
         )
 
 

@@ -141,3 +141,49 @@ def test_a_brief_reason_fits_a_column(reason: Reason) -> None:
 def test_a_reason_that_is_none_of_ours_is_said_as_it_is() -> None:
     assert reasons.sentence("the platform still works on it") == "the platform still works on it"
     assert reasons.sentence(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "answer", "label"),
+    [
+        (State.SCHEDULED, OnPage.YES, "Scheduled"),
+        (State.CLAIMED, OnPage.YES, "Preparing"),
+        (State.SENDING, OnPage.MAYBE, "Deleting"),
+        (State.PUBLISHED, OnPage.NO, "Deleted"),
+        (State.UNKNOWN, OnPage.MAYBE, "May still be there: needs a person"),
+        (State.FAILED, OnPage.YES, "Not deleted"),
+        (State.MISSED, OnPage.YES, "Not deleted"),
+        (State.CANCELLED, OnPage.YES, "Not deleted: cancelled"),
+        (State.DROPPED, OnPage.MAYBE, "Dropped: may still be there, no longer followed"),
+    ],
+)
+def test_a_deletion_answers_for_the_post_that_is_to_go(
+    state: State, answer: OnPage, label: str
+) -> None:
+    at = stand(row(state, kind="delete", removes=JobId(2)), tries=5)
+    assert (at.on_page, at.label) == (answer, label)
+    assert at.by_itself
+    assert at.why or state is State.FAILED or state is State.UNKNOWN
+
+
+def test_a_deletion_that_may_have_gone_through_is_a_maybe_while_it_waits() -> None:
+    for state in (State.SCHEDULED, State.CLAIMED):
+        at = stand(row(state, kind="delete", possibly_live=True), tries=5)
+        assert at.on_page is OnPage.MAYBE
+    held = row(State.SCHEDULED, kind="delete", hold_reason=str(Hold.QUARANTINE))
+    assert stand(held, tries=5).on_page is OnPage.MAYBE
+
+
+def test_a_deletion_in_doubt_is_looked_for_and_asked_again_by_itself() -> None:
+    looked = row(State.UNKNOWN, kind="delete", next_look_at=NOW + timedelta(minutes=1))
+    at = stand(looked, tries=5)
+    assert (at.label, at.needs_a_person) == ("May still be there: checking", False)
+    assert "asked for again" in at.by_itself
+
+
+def test_what_was_deleted_is_live_no_more_and_says_since_when() -> None:
+    gone = row(State.PUBLISHED, remote_id="501", deleted_at=NOW)
+    at = stand(gone, tries=5)
+    assert (at.on_page, at.label) == (OnPage.NO, "Was live, then deleted")
+    assert at.why == "It was deleted from the page by 2026-12-07 02:00 UTC."
+    assert at.verbs == ()

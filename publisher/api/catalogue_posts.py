@@ -57,6 +57,20 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             422, N_("A channel is named twice"), N_("Give one time for each channel.")
         ),
         "not-live": _E(409, N_("It is not live there"), N_("Schedule it instead.")),
+        "already-deleted": _E(409, N_("It is deleted there already"), N_("Nothing need be done.")),
+        "cannot-delete": _E(
+            409, N_("The platform deletes nothing for us"), N_("Delete it by hand, on the page.")
+        ),
+        "no-link": _E(
+            409,
+            N_("Nobody knows under which id it is live"),
+            N_("Delete it by hand, on the page."),
+        ),
+        "send-may-arrive": _E(
+            409,
+            N_("An earlier send may still arrive and put it back"),
+            N_("Ask again when the time that is named has come."),
+        ),
         "not-refused": _E(409, N_("There is nothing to fix there"), N_("Schedule it instead.")),
         "not-replaced": _E(
             409, N_("Its place was not taken over"), N_("Look at the job that is named.")

@@ -297,7 +297,13 @@ def read(conn: Connection, here: Caller, post: int) -> PostWhole:
     problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids, due=page.due)
     rows = queries.job_page(conn, JobFilter(post_id=post), limit=_JOBS)
     tries = here.desk.settings.tries
-    return told_posts.whole(page, problems, [told_jobs.job(row, tries) for row in rows])
+    gone = queries.job_rows(conn, only=[one.id for one in page.removals]) if page.removals else ()
+    return told_posts.whole(
+        page,
+        problems,
+        [told_jobs.job(row, tries) for row in rows],
+        [told_jobs.job(row, tries) for row in gone],
+    )
 
 
 def changed(

@@ -1,4 +1,4 @@
-"""``/posts/…``: ask for approval, approve one version, schedule it, publish it again on purpose."""
+"""``/posts/…``: approve one version, schedule it, publish it again on purpose, delete it again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pydantic import Field
 
 from publisher.api import told_jobs, told_posts
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, once
+from publisher.api.jobs import named
 from publisher.api.operations import operation
 from publisher.api.posts import ChannelNumber, PostNumber, changed, read
 from publisher.api.problems import Problem, Refusal
-from publisher.api.strict import INTEGER, Body, Time, Zone
-from publisher.api.told_posts import PostChanged, Scheduled
-from publisher.editorial import approval, reviews, schedules, times
+from publisher.api.strict import INTEGER, Body, JobName, Time, Zone
+from publisher.api.told_posts import Deletion, PostChanged, Scheduled
+from publisher.editorial import approval, removals, reviews, schedules, times
 from publisher.editorial.people.roles import Permission
 from publisher.editorial.posts import Destination
 from publisher.engine import queries
@@ -90,6 +91,16 @@ class Repeat(Place):
     """Where it is published once more, and when."""
 
     useful_for_seconds: Seconds | None = None
+
+
+class Delete(Body):
+    """Where it is live, and is not to be."""
+
+    channel: ChannelNumber
+    reason: Comment = ""
+    job: JobName | None = Field(
+        default=None, description="The job whose post goes; left out: the newest live there."
+    )
 
 
 @operation(
@@ -235,7 +246,12 @@ def comment_on_post(
 def schedule_post(
     post: PostNumber, here: Here, request: Request, body: Schedule, key: RequiredKey
 ) -> Response:
-    """Schedule an approved version: one job for each place, all of them or none."""
+    """Schedule an approved version: one job for each place, all of them or none.
+
+    After a refusal this is *fix and schedule again*: the new job replaces the refused one. Where
+    the page can be looked at, it is looked at for that one first; found there, it becomes live, the
+    new job is cancelled with the reason ``replaced_is_live``, and people are told.
+    """
 
     def schedule(conn: Connection) -> schedules.Scheduled:
         span = _span(here, body.useful_for_seconds)
@@ -287,6 +303,44 @@ def publish_again(
     return _scheduled(here, request, post, key, again)
 
 
+@operation(
+    router,
+    "POST",
+    "/posts/{post}/delete",
+    Permission.POSTS_DELETE_LIVE,
+    Deletion,
+    status=201,
+    example={"channel": 7, "reason": "the price is wrong"},
+)
+def delete_live_post(
+    post: PostNumber, here: Here, request: Request, body: Delete, key: RequiredKey
+) -> Response:
+    """Have a post deleted from one channel's page, by a job of its own.
+
+    The post, its versions and the job that published it stay. Wait for the deletion's own job to
+    know that it is gone.
+    """
+
+    def delete(conn: Connection) -> Answer:
+        read(conn, here, post)
+        asked = removals.delete(
+            conn,
+            post,
+            body.channel,
+            who=here.person,
+            registry=here.desk.registry,
+            horizon=here.desk.horizon,
+            reason=body.reason,
+            job_id=None if body.job is None else named(body.job),
+        )
+        ids = [asked.job.job_id, asked.removes.id]
+        tries = here.desk.settings.tries
+        rows = {row.id: told_jobs.job(row, tries) for row in queries.job_rows(conn, only=ids)}
+        return Answer(Deletion(job=rows[ids[0]], removes=rows[ids[1]]), status=201)
+
+    return once(here, request, key, delete)
+
+
 def _scheduled(
     here: Caller,
     request: Request,
@@ -300,9 +354,14 @@ def _scheduled(
         rows = queries.job_rows(conn, only=[job.job_id for job in done.jobs])
         tries = here.desk.settings.tries
         told: Sequence[told_jobs.Job] = [told_jobs.job(row, tries) for row in rows]
-        notes = [told_posts.problem(one) for one in done.notes]
-        body = Scheduled(version=done.version.number, jobs=list(told), problems=notes)
-        return Answer(body, status=201)
+        scheduled = Scheduled(
+            version=done.version.number,
+            jobs=list(told),
+            looks_first=list(done.looks_first),
+            cannot_look=list(done.cannot_look),
+            problems=[told_posts.problem(one) for one in done.notes],
+        )
+        return Answer(scheduled, status=201)
 
     return once(here, request, key, add)
 

@@ -85,6 +85,12 @@ class Job(Told):
     remote_id: str | None
     permalink: str | None
     reason: str | None
+    removes: str | None = Field(
+        description="Of kind delete: the published job whose post it takes down."
+    )
+    deleted_at: Instant | None = Field(
+        description="It was live, and was deleted from its page by then."
+    )
     url: str
 
 
@@ -249,6 +255,8 @@ def _parts(row: JobRow, tries: int) -> dict[str, Any]:
         "remote_id": row.remote_id,
         "permalink": row.permalink,
         "reason": row.reason,
+        "removes": None if row.removes is None else public_id(row.removes),
+        "deleted_at": row.deleted_at,
         "url": f"/api/v1/jobs/{name}",
     }
 

@@ -139,6 +139,7 @@ class PostWhole(Told):
     labels: list[str]
     assignees: list[str]
     jobs: list[Job]
+    deletions: list[Job] = Field(description="Jobs that take, or took, a post of these jobs down.")
     created_at: Instant
     created_by: str
     trashed_at: Instant | None
@@ -166,13 +167,27 @@ class PostChanged(Told):
 
 
 class Scheduled(Told):
-    """Jobs that were added."""
+    """Jobs that were added.
+
+    Where they replace what was refused there, that refusal may have been a lie. ``looks_first``:
+    channels whose page is looked at for it before anything is sent. ``cannot_look``: channels where
+    nothing can be seen, and the platform's word has to do.
+    """
 
     version: int
     jobs: list[Job]
+    looks_first: list[int]
+    cannot_look: list[int]
     problems: list[ProblemTold] = Field(
         description="What to know of these channels at these times, such as an access that ends."
     )
+
+
+class Deletion(Told):
+    """A deletion that was asked for, and the job whose post goes by it."""
+
+    job: Job
+    removes: Job
 
 
 def listed(post: Listed) -> PostListed:
@@ -189,7 +204,12 @@ def listed(post: Listed) -> PostListed:
     )
 
 
-def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[Job]) -> PostWhole:
+def whole(
+    page: PostPage,
+    problems: Collection[ChannelProblem],
+    jobs: Iterable[Job],
+    deletions: Iterable[Job],
+) -> PostWhole:
     """One with everything about it."""
     newest = page.newest
     return PostWhole(
@@ -207,6 +227,7 @@ def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[J
         labels=list(page.labels),
         assignees=list(page.assignees),
         jobs=list(jobs),
+        deletions=list(deletions),
         created_at=page.created_at,
         created_by=page.created_by,
         trashed_at=page.trashed_at,

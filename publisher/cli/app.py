@@ -3,37 +3,90 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from publisher.cli import (
-    channels,
-    db,
-    demo,
-    deployment,
-    jobs,
-    media,
-    posts,
-    quarantine,
-    rehearse,
-    screen,
-    tokens,
-    unknowns,
-    users,
-    workers,
-    workspaces,
+from publisher.cli import screen
+from publisher.cli.lazily import Lazily, Listed
+from publisher.words import N_, _
+
+_COMMANDS: Final = (
+    Listed(
+        "worker",
+        N_("Claim what is due and send it, until told to stop."),
+        "worker:worker",
+    ),
+    Listed("up", N_("Run everything on this machine until Ctrl-C."), "up:up"),
+    Listed("api", N_("Serve the API, under /api/v1, until told to stop."), "api:api"),
+    Listed(
+        "sandbox",
+        N_("Run a platform of our own, for trying and testing."),
+        "sandbox:sandbox",
+    ),
+    Listed(
+        "restore-guard",
+        N_("Say that this database was restored: what was due since is looked for first."),
+        "quarantine:restore_guard",
+    ),
+    Listed(
+        "doctor",
+        N_("Say what is wrong with this deployment, and what to do about it."),
+        "doctor:doctor",
+    ),
+    Listed(
+        "audit",
+        N_("Ask the journal whether it keeps its promises; change nothing."),
+        "audit:audit",
+    ),
+    Listed(
+        "channels",
+        N_("Connect Pages and accounts; pause, reconnect."),
+        "channels:app",
+    ),
+    Listed(
+        "posts",
+        N_("Write, import, approve and schedule posts, and list them."),
+        "posts:app",
+    ),
+    Listed("media", N_("Add pictures and videos, and see what is kept."), "media:app"),
+    Listed("jobs", N_("See jobs, wait for them, move them."), "jobs:app"),
+    Listed(
+        "unknowns",
+        N_("Posts that may be live: look again, decide, take, hand over."),
+        "unknowns:app",
+    ),
+    Listed("workers", N_("See worker runs; state that one is gone."), "workers:app"),
+    Listed("workspaces", N_("Teams that see nothing of each other."), "workspaces:app"),
+    Listed("users", N_("Invite people, give roles, sign them out."), "users:app"),
+    Listed("tokens", N_("API tokens: make, list and revoke them."), "tokens:app"),
+    Listed("db", N_("Upgrade, check, dump or restore the database."), "db:app"),
+    Listed(
+        "deployment",
+        N_("See which deployment this is; make a copy one of its own."),
+        "deployment:app",
+    ),
+    Listed(
+        "quarantine",
+        N_("Posts that are looked for first: the database may lack the record of their sends."),
+        "quarantine:app",
+    ),
+    Listed(
+        "rehearse",
+        N_("Acceptance run with injected crashes: then compare the page with the journal."),
+        "rehearse:app",
+    ),
+    Listed("demo", N_("See it work, on a platform of our own."), "demo:app"),
 )
-from publisher.cli.api import api
-from publisher.cli.audit import audit
-from publisher.cli.doctor import doctor
-from publisher.cli.sandbox import sandbox
-from publisher.cli.up import up
-from publisher.cli.worker import worker
-from publisher.words import _
+
+
+class _Commands(Lazily):
+    listed = _COMMANDS
+
 
 app = typer.Typer(
     name="publisher",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -44,30 +97,6 @@ app = typer.Typer(
         "Exit codes: 0 done, 1 not as wished, 2 usage or set-up, 3 needs a person, 4 conflict."
     ),
 )
-app.add_typer(channels.app, name="channels")
-app.add_typer(posts.app, name="posts")
-app.add_typer(media.app, name="media")
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(unknowns.app, name="unknowns")
-app.add_typer(workers.app, name="workers")
-app.add_typer(workspaces.app, name="workspaces")
-app.add_typer(users.app, name="users")
-app.add_typer(tokens.app, name="tokens")
-app.command(help=_("Claim what is due and send it, until told to stop."))(worker)
-app.command(help=_("Run everything on this machine until Ctrl-C."))(up)
-app.command(help=_("Serve the API, under /api/v1, until told to stop."))(api)
-app.command(help=_("Run a platform of our own, for trying and testing."))(sandbox)
-app.add_typer(db.app, name="db")
-app.add_typer(deployment.app, name="deployment")
-app.add_typer(quarantine.app, name="quarantine")
-app.command(
-    name="restore-guard",
-    help=_("Say that this database was restored: what was due since is looked for first."),
-)(quarantine.restore_guard)
-app.command(help=_("Say what is wrong with this deployment, and what to do about it."))(doctor)
-app.command(help=_("Ask the journal whether it keeps its promises; change nothing."))(audit)
-app.add_typer(rehearse.app, name="rehearse")
-app.add_typer(demo.app, name="demo")
 
 
 def _show_version(wanted: bool) -> None:

@@ -21,7 +21,7 @@ from publisher.editorial.channels import Standing
 from publisher.engine.errors import PublisherError
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("Connect Pages and accounts; pause, reconnect."))
+app = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="CHANNEL", help=_("Name or id."), show_default=False)]
 TokenEnv = Annotated[

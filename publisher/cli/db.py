@@ -17,7 +17,7 @@ from publisher.db.roles import Role
 from publisher.editorial import backup
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("Upgrade, check, dump or restore the database."))
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command(help=_("Make the tables, or bring them to this release's revision."))

@@ -30,7 +30,7 @@ from publisher.engine.queries import JobRow
 from publisher.standing import stand
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("See it work, on a platform of our own."))
+app = typer.Typer(no_args_is_help=True)
 
 _EXAMPLE: Final = Path("examples") / "approved-posts.csv"
 _PATIENCE_SECONDS: Final = 600.0

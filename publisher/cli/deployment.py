@@ -18,9 +18,7 @@ from publisher.editorial.witnessed import Beside, Says, give_to_witness, witness
 from publisher.vault import Vault
 from publisher.words import _, many
 
-app = typer.Typer(
-    no_args_is_help=True, help=_("See which deployment this is; make a copy one of its own.")
-)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command(help=_("Say which deployment this database is, and how key and witness stand."))

@@ -10,10 +10,10 @@ from typing import Any, Final
 from publisher.cli import job_page, moments, screen
 from publisher.cli.job_page import field
 from publisher.cli.screen import Column, excerpt, visible
-from publisher.editorial.unknowns import Seen
+from publisher.editorial.unknowns import Decision, Seen
 from publisher.engine.content import ContentError, Post
 from publisher.engine.evidence import Candidate
-from publisher.engine.job import public_id
+from publisher.engine.job import DELETE, State, public_id
 from publisher.engine.matching import normalised
 from publisher.engine.recognition import difference
 from publisher.words import _, many
@@ -106,6 +106,9 @@ def _cells(one: Candidate, sent: str, of: tzinfo) -> list[str]:
 def _choices(seen: Seen, name: str) -> Iterator[str]:
     """What may be decided; what is locked stays in sight, with the reason."""
     resolve = f"publisher unknowns resolve {name}"
+    if seen.detail.row.kind == DELETE:
+        yield from _removal_choices(seen, name, resolve)
+        return
     yield _choice(_("It is live"), f"{resolve} --live {_('LINK_OR_ID')} --reason …")
     yield _choice("", f"{resolve} --attest --reason …   {_('seen there, but there is no link')}")
     looks = _("this platform cannot be looked at")
@@ -126,6 +129,38 @@ def _choices(seen: Seen, name: str) -> Iterator[str]:
     yield _choice(_("Drop"), f"{resolve} --drop --reason …   {dropped}")
 
 
+def _removal_choices(seen: Seen, name: str, resolve: str) -> Iterator[str]:
+    """The same decisions about a deletion: it has gone through when the post is gone."""
+    yield _choice(_("It is gone"), f"{resolve} --attest --reason …")
+    looks = _("this platform cannot be looked at")
+    if seen.can_look:
+        looks = f"publisher unknowns look {name}   {_looks(seen)}".rstrip()
+    yield _choice(_("Look again"), looks)
+    if seen.locked is not None:
+        yield _choice(_("It is there"), _("locked. {why}").format(why=visible(seen.locked)))
+    else:
+        again = f'{resolve} --absent --send now --confirm "{seen.channel.name}" --reason …'
+        yield _choice(_("It is there"), f"{visible(again)}   {_('ask for its deletion again')}")
+        yield _choice("", f"{resolve} --absent --send no --reason …   {_('leave it there')}")
+    dropped = _("it may be on the page, and is not followed any more")
+    yield _choice(_("Drop"), f"{resolve} --drop --reason …   {dropped}")
+
+
+def removal_told(decision: Decision, name: str, who: str) -> str:
+    """What was recorded about a deletion."""
+    match decision.state:
+        case State.PUBLISHED:
+            return _("{id} is through: {who} saw that the post is gone.").format(id=name, who=who)
+        case State.SCHEDULED:
+            return _("{id} asks for the deletion again.").format(id=name)
+        case State.FAILED:
+            return _("{id} has deleted nothing: the post is there, and stays.").format(id=name)
+        case _:
+            return _("{id} is dropped: the post may be there, and nobody looks any more.").format(
+                id=name
+            )
+
+
 def _looks(seen: Seen) -> str:
     row = seen.detail.row
     if row.next_look_at is None:
@@ -140,6 +175,8 @@ def _next(seen: Seen, name: str) -> Iterator[str]:
     if len(seen.candidates) == 1:
         live = visible(seen.candidates[0].remote_id)
         yield f"publisher unknowns resolve {name} {attempt} --live {live} --reason …"
+    elif seen.detail.row.kind == DELETE:
+        yield f"publisher unknowns resolve {name} {attempt} --attest --reason …"
     elif seen.candidates or not seen.can_look:
         yield f"publisher unknowns resolve {name} {attempt} --live {_('LINK_OR_ID')} --reason …"
     if seen.can_look:

@@ -14,10 +14,11 @@ from publisher.cli import moments
 from publisher.cli.screen import excerpt, visible
 from publisher.engine.adapter import Capabilities, Promise
 from publisher.engine.content import ContentError, Post
-from publisher.engine.job import public_id
+from publisher.engine.job import DELETE, public_id
 from publisher.engine.ledger import Doubt
 from publisher.engine.outcome import Proof
 from publisher.engine.queries import AttemptDetail, JobDetail, LookDetail, Moment
+from publisher.engine.removal import Removal
 from publisher.standing import OnPage, Standing, stand
 from publisher.words import _, many
 
@@ -84,6 +85,7 @@ def as_json(detail: JobDetail) -> dict[str, object]:
         other = getattr(detail, name)
         parts[name] = None if other is None else public_id(other)
     row = parts.pop("row")
+    row["removes"] = None if detail.row.removes is None else public_id(detail.row.removes)
     on_page = str(stand(detail.row, tries=1).on_page)
     return {**row, "id": public_id(detail.row.id), **parts, "on_page": on_page}
 
@@ -97,7 +99,7 @@ def _headline(detail: JobDetail, at: Standing, of: tzinfo) -> str:
     }[at.on_page]
     parts = [is_on_page]
     if at.on_page is OnPage.YES:
-        parts += [row.permalink or row.remote_id or _("attested by a person")]
+        parts += [_where(detail)]
     else:
         parts += [_("needs a person")] if at.needs_a_person else []
         by_itself = at.by_itself
@@ -107,6 +109,14 @@ def _headline(detail: JobDetail, at: Standing, of: tzinfo) -> str:
             by_itself += f" · {moments.relative(at.next_at, row.now)}"
         parts += [by_itself]
     return f"{' · '.join(parts)}          {at.mark} {row.state}"
+
+
+def _where(detail: JobDetail) -> str:
+    """Under which address or id it is there; of a job that is to take it down, the post's."""
+    removal = Removal.read(detail.content) if detail.row.kind == DELETE else None
+    if removal is not None:
+        return removal.remote_id
+    return detail.row.permalink or detail.row.remote_id or _("attested by a person")
 
 
 def _what_and_where(detail: JobDetail, can: Capabilities | None, of: tzinfo) -> Iterator[str]:
@@ -144,6 +154,12 @@ def _post(detail: JobDetail, of: tzinfo) -> str:
 
 
 def _content(content: str) -> Iterator[str]:
+    if (removal := Removal.read(content)) is not None:
+        yield field(_("Deletes"), visible(removal.remote_id))
+        yield field(_("Of job"), removal.job)
+        why = f": {excerpt(removal.reason, _BODY)}" if removal.reason else ""
+        yield field(_("Asked"), visible(_("by {who}").format(who=removal.asked_by)) + why)
+        content = removal.content
     try:
         post = Post.from_json(content)
     except ContentError:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from publisher.db.connect import Database
 
-app = typer.Typer(no_args_is_help=True, help=_("See jobs, wait for them, move them."))
+app = typer.Typer(no_args_is_help=True)
 
 _JOB_HELP = _("Id, a unique beginning of it, key, or the post's ref.")
 Job = Annotated[str, typer.Argument(metavar="JOB", help=_JOB_HELP, show_default=False)]

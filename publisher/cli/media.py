@@ -16,7 +16,7 @@ from publisher.editorial.media import Kept, serving, signing
 from publisher.engine.errors import PublisherError
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("Add pictures and videos, and see what is kept."))
+app = typer.Typer(no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help=_("One JSON object per line."))]
 _WEB: Final = ("http://", "https://")

@@ -11,7 +11,8 @@ from publisher.editorial.examination import ChannelProblem
 from publisher.editorial.post_pages import PostPage, Status
 from publisher.editorial.schedules import Next
 from publisher.editorial.version_rows import StoredVersion
-from publisher.engine.job import public_id
+from publisher.engine.job import State, public_id
+from publisher.engine.queries import PostJob, RemovalRow
 from publisher.words import _
 
 _EXCERPT = 70
@@ -48,7 +49,14 @@ def lines(page: PostPage, now: datetime, digits: int) -> Iterator[str]:
             page.channels.get(channel_id, str(channel_id)),
             f"{job.state}{held} · " + _("version {n}").format(n=job.version or "-")
             + f" · {moments.short(job.due_at, now)} · "
-            + _("job {id}").format(id=public_id(job.id)[:digits]) + f" · {_said(after)}",
+            + _("job {id}").format(id=public_id(job.id)[:digits]) + f" · {_on_channel(after, job)}",
+        )  # fmt: skip
+    for removal in page.removals:
+        yield _row(
+            _("Deletion"),
+            f"{removal.channel} · {_removal(removal)} · {moments.short(removal.due_at, now)} · "
+            + _("job {id}").format(id=public_id(removal.id)[:digits]) + " "
+            + _("of the post of job {id}").format(id=public_id(removal.removes)[:digits]),
         )  # fmt: skip
     yield from (_event(event.at, event.who, event.event, event.version, event.detail, now)
                 for event in page.events)  # fmt: skip
@@ -105,8 +113,21 @@ def as_json(page: PostPage) -> dict[str, object]:
                 "due_at": moments.iso(job.due_at),
                 "replaces": None if job.replaces is None else public_id(job.replaces),
                 "repeats": None if job.repeats is None else public_id(job.repeats),
+                "deleted_at": moments.iso(job.deleted_at),
             }
             for job in page.jobs
+        ],
+        "deletions": [
+            {
+                "id": public_id(one.id),
+                "removes": public_id(one.removes),
+                "channel": one.channel,
+                "state": str(one.state),
+                "due_at": moments.iso(one.due_at),
+                "settled_at": moments.iso(one.settled_at),
+                "reason": one.reason,
+            }
+            for one in page.removals
         ],
         "next": {page.channels[at]: str(after) for at, (after, _job) in page.options.items()},
         "journal": [
@@ -162,6 +183,25 @@ def _acted(act: Act) -> str:
             return _("job {id} goes on")
         case Act.LEFT:
             return _("job {id} is left as it is")
+
+
+def _removal(removal: RemovalRow) -> str:
+    match removal.state:
+        case State.PUBLISHED:
+            return _("gone from the page")
+        case State.UNKNOWN | State.DROPPED:
+            return _("may still be on the page")
+        case State.FAILED | State.CANCELLED | State.MISSED:
+            return _("not deleted: {state}").format(state=removal.state)
+        case _:
+            return _("asked for: {state}").format(state=removal.state)
+
+
+def _on_channel(after: Next, job: PostJob) -> str:
+    if after is Next.AGAIN and job.deleted_at is not None:
+        at = job.deleted_at
+        return _("deleted by {at}; again only on purpose").format(at=f"{at:%Y-%m-%d %H:%M %Z}")
+    return _said(after)
 
 
 def _said(after: Next) -> str:

@@ -68,11 +68,17 @@ def approve(
     if json:
         screen.emit(map(post_page.as_json, pages))
     else:
-        screen.say(
-            many("Approved {n} post", "Approved {n} posts", len(approved))
-            + " · "
-            + many("{n} job scheduled", "{n} jobs scheduled", sum(job.added for job in added))
-        )
+        new = sum(one.is_new for one in approved)
+        said = [
+            *([many("Approved {n} post", "Approved {n} posts", new)] if new else []),
+            *(
+                [many("{n} was approved already", "{n} were approved already", earlier)]
+                if (earlier := len(approved) - new)
+                else []
+            ),
+            many("{n} job scheduled", "{n} jobs scheduled", sum(job.added for job in added)),
+        ]
+        screen.say(" · ".join(said))
         screen.say(*post_page.changes(changes, digits))
         screen.say_next(*(["publisher jobs list"] if added else post_page.next_of(pages[0])))
     exit_where_left([refusal for one in approved for refusal in one.refusals])

@@ -1,4 +1,4 @@
-"""``publisher posts schedule|again|fix``: when and where a post goes out."""
+"""``publisher posts schedule|again|fix|delete``: when and where a post goes out, or goes again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import typer
 from publisher import bootstrap
 from publisher.cli import screen, session
 from publisher.cli.post_writing import Json, Name, changed_for, exit_where_left, show_done
-from publisher.editorial import channels, drafts, reviews, schedules, times, versions
+from publisher.editorial import (
+    channels,
+    drafts,
+    removals,
+    reviews,
+    schedules,
+    times,
+    versions,
+)
 from publisher.editorial.post_lock import find_post
 from publisher.editorial.posts import Destination
 from publisher.engine import queries
@@ -129,6 +137,46 @@ def fix(
     exit_where_left(approved.refusals)
 
 
+def _of_refusals(conn: Connection, done: Scheduled) -> list[str]:
+    """What stands between a refused send and the job that replaces it."""
+    looked = _("{channel}: what was refused is looked for on the page first; if it is there after"
+               " all, this one is not sent, and you are told.")  # fmt: skip
+    unseen = _("{channel}: this platform cannot be looked at. That nothing was posted rests on its"
+               " refusal; if you see the earlier text there, cancel this one.")  # fmt: skip
+    return [
+        words.format(channel=channels.find(conn, str(at)).name)
+        for words, where in ((looked, done.looks_first), (unseen, done.cannot_look))
+        for at in where
+    ]
+
+
+def delete(
+    post: Name,
+    *,
+    channel: OnChannel,
+    reason: Annotated[str, typer.Option(help=_("Why; kept in the journal."))] = "",
+    job: Annotated[
+        str, typer.Option(help=_("The job whose post goes; without it: the newest live there."))
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Ask for it; a worker does it. Exit 4 where it is not live there, or nobody knows."""
+    settings = session.settings()
+    with session.transaction() as conn:
+        post_id = find_post(conn, post)
+        asked = removals.delete(
+            conn, post_id, channels.find(conn, channel).id, who=session.who(), reason=reason,
+            registry=bootstrap.describing_registry(settings),
+            horizon=timedelta(seconds=settings.horizon),
+            job_id=queries.find_job(conn, job) if job else None,
+        )  # fmt: skip
+        name = public_id(asked.job.job_id)[: queries.id_digits(conn)]
+        said = _("It will be deleted from {channel}: job {id}.")
+        show_done(conn, post_id, said.format(channel=asked.removes.channel, id=name), json=json)
+        if not json:
+            screen.say_next(f"publisher jobs wait {name}")
+
+
 def _place(
     conn: Connection, channel_id: int, at: str, zone: str, useful_for: float | None
 ) -> Destination:
@@ -147,4 +195,5 @@ def _show(conn: Connection, post_id: int, done: Scheduled, *, json: bool) -> Non
     said = _("Version {n} is scheduled: {ids}.").format(n=done.version.number, ids=ids)
     show_done(conn, post_id, said, json=json, found=done.notes)
     if not json:
+        screen.say(*_of_refusals(conn, done))
         screen.say_next(f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}")

@@ -25,9 +25,7 @@ from publisher.engine import queries
 from publisher.engine.job import public_id
 from publisher.words import _, many
 
-app = typer.Typer(
-    no_args_is_help=True, help=_("Write, import, approve and schedule posts, and list them.")
-)
+app = typer.Typer(no_args_is_help=True)
 app.command(help=_("Write a post; its first version."))(post_writing.new)
 app.command(help=_("Write the next version of a post."))(post_writing.edit)
 app.command(help=_("Show one post: where it stands, where it goes, who did what."))(
@@ -49,6 +47,7 @@ app.command(help=_("Change what one channel refused, and schedule it there again
     post_scheduling.fix
 )
 app.command(help=_("Publish once more, on purpose, where it is live."))(post_scheduling.again)
+app.command(help=_("Delete a post from a page where it is live."))(post_scheduling.delete)
 app.command(help=_("Put posts into the trash that have nothing under way."), name="trash")(
     post_writing.put_away
 )

@@ -21,10 +21,7 @@ from publisher.engine.queries import QuarantineRow, SuspectRow
 from publisher.engine.witness import Cause
 from publisher.words import _, many
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help=_("Posts that are looked for first: the database may lack the record of their sends."),
-)
+app = typer.Typer(no_args_is_help=True)
 
 _WHY: Final = {
     Cause.NO_WITNESS: _("there is no witness yet, and the database was used before"),

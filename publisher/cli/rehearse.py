@@ -32,7 +32,6 @@ from publisher.words import _
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help=_("Acceptance run with injected crashes: then compare the page with the journal."),
     epilog=_(
         "Exit codes: 0 kept, 1 a promise broken or something left behind, 2 set-up,"
         " 3 proved too little."

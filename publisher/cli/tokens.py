@@ -14,7 +14,7 @@ from publisher.editorial.people import person, tokens, users, workspaces
 from publisher.editorial.people.tokens import Token
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("API tokens: make, list and revoke them."))
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command(help=_("Make an API token for somebody; it is shown once."))

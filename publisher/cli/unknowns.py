@@ -16,7 +16,7 @@ from publisher.cli.exits import Exit
 from publisher.editorial import times, unknowns
 from publisher.editorial.unknowns import Again, Decision, Seen, Signed
 from publisher.engine import ledger, queries
-from publisher.engine.job import JobId, State, public_id
+from publisher.engine.job import DELETE, JobId, State, public_id
 from publisher.standing import stand
 from publisher.words import _, many
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from publisher.db.connect import Database
 
-app = typer.Typer(
-    no_args_is_help=True, help=_("Posts that may be live: look again, decide, take, hand over.")
-)
+app = typer.Typer(no_args_is_help=True)
 
 _POLL_SECONDS: Final = 0.2
 
@@ -290,11 +288,10 @@ def _time(conn: Connection, written: str, zone: str) -> datetime:
 def _confirmed(seen: Seen, again: Again, confirm: str, name: str) -> Again:
     """The same with the channel's name as it was given, or typed when there is somebody to ask."""
     if not confirm and seen.locked is None and sys.stdin.isatty():
-        screen.say(
-            _("{id} is sent again, to {channel}. If the first is live too, there are two.").format(
-                id=name, channel=screen.visible(seen.channel.name)
-            )
-        )
+        asked = _("{id} is sent again, to {channel}. If the first is live too, there are two.")
+        if seen.detail.row.kind == DELETE:
+            asked = _("{id} asks {channel} once more to delete the post.")
+        screen.say(asked.format(id=name, channel=screen.visible(seen.channel.name)))
         confirm = typer.prompt(_("Type the channel's name"), default="", show_default=False)
     return Again(confirm, again.at, again.useful_until)
 
@@ -334,6 +331,9 @@ def _tell_look(database: Database, job_id: JobId, name: str) -> Exit:
 
 def _told(decision: Decision, seen: Seen, name: str, who: str) -> Iterator[str]:
     """What was recorded, in a line or two."""
+    if seen.detail.row.kind == DELETE:
+        yield doubt_page.removal_told(decision, name, who)
+        return
     match decision.state:
         case State.PUBLISHED if decision.post is None:
             yield _("{id} is live: {who} saw it on the page; there is no link.").format(

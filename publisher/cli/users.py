@@ -16,7 +16,7 @@ from publisher.editorial.people.sessions import End, Session
 from publisher.editorial.people.users import User
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("Invite people, give roles, sign them out."))
+app = typer.Typer(no_args_is_help=True)
 
 PAGES: Final = "http://127.0.0.1:8800"
 """Where the pages are when ``PUBLISHER_PUBLIC_URL`` does not say."""

@@ -16,7 +16,7 @@ from publisher.engine.queries import WorkerRun
 from publisher.engine.sender import DECLARED_MARGIN
 from publisher.words import _, many
 
-app = typer.Typer(no_args_is_help=True, help=_("See worker runs; state that one is gone."))
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command(name="list", help=_("List worker runs that are not over, or that left doubts."))

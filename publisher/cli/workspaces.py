@@ -14,7 +14,7 @@ from publisher.editorial.people.journal import PeopleEvent
 from publisher.editorial.people.workspaces import Workspace
 from publisher.words import _
 
-app = typer.Typer(no_args_is_help=True, help=_("Teams that see nothing of each other."))
+app = typer.Typer(no_args_is_help=True)
 
 Slug = Annotated[str, typer.Argument(metavar="WORKSPACE", help=_("Its slug."), show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help=_("One JSON object per line."))]

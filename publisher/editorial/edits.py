@@ -105,9 +105,21 @@ def take_over(
         if job.version_id != version.id:
             changes.append(_taken_over(conn, job, version, name, registry, now))
         elif job.hold_reason in BY_APPROVAL:
-            ledger.release_hold(conn, job.id, who=name)
-            changes.append(Change(job, Act.RELEASED))
+            refusal = _release(conn, job, name)
+            act = Act.RELEASED if refusal is None else Act.LEFT
+            changes.append(Change(job, act, refusal=refusal))
     return tuple(changes)
+
+
+def _release(conn: Connection, job: PostJob, who: str) -> Conflict | None:
+    """Let it go on; why not, where the post stands there already by another job."""
+    try:
+        ledger.release_hold(conn, job.id, who=who)
+    except Conflict as refusal:
+        if refusal.code != "already-live":
+            raise
+        return refusal
+    return None
 
 
 def too_late(job: PostJob, verb: str) -> Conflict:
@@ -154,9 +166,10 @@ def _taken_over(
         version_id=version.id,
         version=version.number,
     )
+    refusal = None
     if job.state is State.CLAIMED or job.hold_reason in BY_APPROVAL:
-        ledger.release_hold(conn, job.id, who=who)
-    return Change(job, Act.REPLACED)
+        refusal = _release(conn, job, who)
+    return Change(job, Act.REPLACED, refusal=refusal)
 
 
 def _succeed(

@@ -30,6 +30,8 @@ class Event(StrEnum):
     APPROVED = "approved"
     APPROVAL_WITHDRAWN = "approval_withdrawn"
     SCHEDULED = "scheduled"
+    DELETION_ASKED = "deletion_asked"
+    """It is to go from a page where it is live; the detail names the job that takes it down."""
     COMMENTED = "commented"
     LABELLED = "labelled"
     ASSIGNED = "assigned"

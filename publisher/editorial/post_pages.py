@@ -18,7 +18,7 @@ from publisher.editorial.schema import post_versions, posts, reviews
 from publisher.editorial.version_rows import StoredVersion, versions_of
 from publisher.engine import queries
 from publisher.engine.errors import NotFound
-from publisher.engine.queries import PostJob
+from publisher.engine.queries import PostJob, RemovalRow
 from publisher.engine.schema import channels
 
 
@@ -47,7 +47,10 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class PostPage:
-    """One post. ``options``: for each channel it has jobs on, what may be done, and its job."""
+    """One post. ``options``: for each channel it has jobs on, what may be done, and its job.
+
+    ``removals``: jobs that take, or took, a post of these jobs down.
+    """
 
     id: int
     ref: str | None
@@ -60,6 +63,7 @@ class PostPage:
     review: Review | None
     channels: Mapping[int, str]
     jobs: tuple[PostJob, ...]
+    removals: tuple[RemovalRow, ...]
     labels: tuple[str, ...]
     assignees: tuple[str, ...]
     events: tuple[PostEvent, ...]
@@ -121,6 +125,7 @@ def read(conn: Connection, post_id: int) -> PostPage:
         review=_review(conn, post_id),
         channels={row.id: row.name for row in conn.execute(named.order_by(channels.c.id))},
         jobs=tuple(queries.jobs_of_post(conn, post_id, kind=KIND)),
+        removals=tuple(queries.removals_of_post(conn, post_id)),
         labels=labels.labels_of(conn, post_id),
         assignees=labels.assignees_of(conn, post_id),
         events=post_events.of_post(conn, post_id),

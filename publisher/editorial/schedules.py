@@ -39,7 +39,7 @@ class Next(StrEnum):
     FIX = "fix"
     """It was refused for what it says: change it, and schedule it again."""
     AGAIN = "again"
-    """It is live; a repeat is a deliberate new time."""
+    """It is live, or was and is deleted; a repeat is a deliberate new time."""
     CHANGE = "change"
     """It is scheduled, and may still be moved, changed or cancelled."""
     WAIT = "wait"
@@ -50,10 +50,17 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A version that was scheduled, and its new jobs in the order of the places."""
+    """A version that was scheduled, and its new jobs in the order of the places.
+
+    Where an earlier send was refused, and is replaced now, a refusal may have been a lie:
+    ``looks_first``: channels whose page is looked at for it before the new job is sent;
+    ``cannot_look``: those where nothing can be seen, so that the platform's word has to do.
+    """
 
     version: StoredVersion
     jobs: tuple[Enqueued, ...]
+    looks_first: tuple[int, ...] = ()
+    cannot_look: tuple[int, ...] = ()
     notes: tuple[ChannelProblem, ...] = ()
     """What to know of these channels at these times; none of it stood in the way."""
 
@@ -92,7 +99,23 @@ def schedule(
     notes = _checked(conn, version, places, registry)
     new = _jobs(conn, version, places, registry, useful_for, replaces=links)
     done = _add(conn, post, version, places, new, who=who, links=links, what="replaces")
-    return replace(done, notes=notes)
+    begun = {job.channel_id for job in queries.jobs_of_post(conn, post.id, kind=KIND)
+             if job.attempts}  # fmt: skip
+    sent = [at for at, before in links.items() if before is not None and at in begun]
+    seen = {at for at in sent if _can_look(conn, registry, version, at)}
+    return replace(
+        done,
+        looks_first=tuple(at for at in sent if at in seen),
+        cannot_look=tuple(at for at in sent if at not in seen),
+        notes=notes,
+    )
+
+
+def _can_look(
+    conn: Connection, registry: Registry, version: StoredVersion, channel_id: int
+) -> bool:
+    adapter = registry.adapter(queries.platform_of(conn, channel_id))
+    return adapter.capabilities(version.document.post_for(channel_id).to_json()).can_look
 
 
 def again(
@@ -191,13 +214,21 @@ def _newest_jobs(conn: Connection, post_id: int) -> dict[int, PostJob]:
 
 
 def _newest_of(jobs: Iterable[PostJob]) -> dict[int, PostJob]:
-    """By channel: the open job, or the newest where none is."""
+    """By channel: the open job, else the newest that is live or may be, else the newest.
+
+    A repeat that was cancelled, or refused, does not make the first one any less live; nor does
+    what was to take its place, and was called off since it may be live.
+    """
     newest: dict[int, PostJob] = {}
     for job in jobs:
         before = newest.get(job.channel_id)
-        if before is None or not before.is_open:
+        if before is None or _weight(job) >= _weight(before):
             newest[job.channel_id] = job
     return newest
+
+
+def _weight(job: PostJob) -> int:
+    return 2 if job.is_open else int(not job.certainly_not_published)
 
 
 _NEXT: Final[Mapping[State, Next]] = {
@@ -232,8 +263,9 @@ def _replaced(job: PostJob | None, post: LockedPost) -> JobId | None:
 def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     name = public_id(job.id)
     if job.state is State.PUBLISHED:
+        is_live = "is live on" if job.deleted_at is None else "was live, and is deleted, on"
         message = (
-            f"Post {post.name} is live on {job.channel} already (job {name}). Nothing was added. "
+            f"Post {post.name} {is_live} {job.channel} already (job {name}). Nothing was added. "
             f"To post it once more on purpose: publisher posts again {post.name}"
         )
         return Conflict(message, code="already-live", state=job.state)

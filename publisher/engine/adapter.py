@@ -55,7 +55,8 @@ class Capabilities:
     None where there is no key. ``repeat_is_atomic``: the key holds even while the first request
     is still under way. ``queue``: the lane its jobs are in. ``in_flight``: how many of a channel's
     may be under way at once; 1 keeps their order. ``can_delete``: a post may be taken down again,
-    as far as the account's rights go.
+    as far as the account's rights go. ``delete_repeats``: that may be asked for again, also while
+    an earlier call is under way: ids are never given twice, and what is gone is answered as gone.
 
     The rest are limits, for ``publisher.limits``; a limit of None is none we know of.
     ``name``: the platform's, as a sentence has it. ``takes_posts``: False where content is a mail
@@ -83,6 +84,7 @@ class Capabilities:
     media_types: tuple[str, ...] = ()
     media_bytes: int = 0
     can_delete: bool = False
+    delete_repeats: bool = False
     repeat_for: float | None = None
     repeat_is_atomic: bool = False
     queue: str = "publish"

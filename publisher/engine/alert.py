@@ -27,6 +27,8 @@ class Incident(StrEnum):
     """A channel no longer accepts our access."""
     LIVE = "live"
     """A post is live although it was ended here, or while another send of it is under way."""
+    REPLACED = "replaced"
+    """A post waits for a person: the one whose place it takes may be live."""
     ORPHAN = "orphan"
     """A send that the database holds no record of."""
     PARKED = "parked"
@@ -157,7 +159,7 @@ class Wording:
     def _head(self, of: Matter) -> str:
         return " · ".join((self._what(of), of.where, self._since(of)))
 
-    def _what(self, of: Matter) -> str:  # noqa: PLR0911 - a phrase for each
+    def _what(self, of: Matter) -> str:  # noqa: C901, PLR0911 - a phrase for each
         number = len(of.jobs)
         match of.incident:
             case Incident.DOUBT if not of.are_posts:
@@ -168,6 +170,12 @@ class Wording:
                 return many(
                     "{n} post is live against our record",
                     "{n} posts are live against our record",
+                    number,
+                )
+            case Incident.REPLACED:
+                return many(
+                    "{n} post waits, for the one before it may be live",
+                    "{n} posts wait, for the ones before them may be live",
                     number,
                 )
             case Incident.ORPHAN:
@@ -189,12 +197,17 @@ class Wording:
             case _:
                 assert_never(of.incident)
 
-    def _by_itself(self, of: Matter) -> str:  # noqa: PLR0911 - a sentence for each
+    def _by_itself(self, of: Matter) -> str:  # noqa: C901, PLR0911 - a sentence for each
         match of.incident:
             case Incident.DOUBT:
                 return _("Nothing will be sent by itself. Other posts there go on.")
             case Incident.LIVE:
                 return _("The platform took it all the same. Look whether it is there only once.")
+            case Incident.REPLACED:
+                return _(
+                    "Nothing will be sent by itself. Look at the page for the earlier text. Not"
+                    " there: release it. There: cancel it."
+                )
             case Incident.ORPHAN:
                 return _(
                     "It was under way when the database lost its record. Nothing will be sent by"
@@ -262,7 +275,7 @@ class Wording:
         return f"{self.public_url.rstrip('/')}/{path}"
 
 
-def _place(of: Matter) -> tuple[str, str]:
+def _place(of: Matter) -> tuple[str, str]:  # noqa: PLR0911 - a place for each
     """Where to go: a page's path, and the command that shows the same."""
     match of.incident:
         case Incident.BLOCKED:
@@ -273,6 +286,8 @@ def _place(of: Matter) -> tuple[str, str]:
             return "quarantine", "publisher quarantine status"
         case Incident.AUDIT:
             return "audit", "publisher audit"
+        case Incident.REPLACED if len(of.jobs) > 1:
+            return "jobs", "publisher jobs list"
         case _ if len(of.jobs) == 1:
             name = public_id(of.jobs[0])
             is_doubt = of.incident in {Incident.DOUBT, Incident.ORPHAN}

@@ -5,6 +5,7 @@ PublisherError                 a sentence for a person: what, where it stands, w
 │   ├── KeyConflict            the key exists, in any state, for ever
 │   ├── DuplicateJob           the same work is unique for a while, and still is
 │   ├── OpenJobExists          this post is already under way on this channel
+│   ├── AlreadyDeleted         its post was taken off the page meanwhile
 │   └── KeyBusy                another transaction holds the key and has not ended
 ├── Conflict                   the job's state does not allow that
 ├── NotFound                   no such job, channel or post
@@ -79,6 +80,16 @@ class OpenJobExists(EnqueueError):
         self.key = key
         self.holder = holder
         self.state = state
+
+
+class AlreadyDeleted(EnqueueError):
+    """The post that was to be taken down is gone by now."""
+
+    code = "already-deleted"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key}: the post is deleted from the page already. Nothing was added.")
+        self.key = key
 
 
 class KeyBusy(EnqueueError):

@@ -28,6 +28,8 @@ class State(StrEnum):
     DROPPED = "dropped"
 
 
+DELETE: Final = "delete"
+"""The kind of a job that takes a post down again; ``removal`` says how."""
 OPEN = frozenset({State.SCHEDULED, State.CLAIMED, State.SENDING, State.UNKNOWN})
 """States of a job whose end is not known yet; one such job per kind, post and channel."""
 
@@ -38,9 +40,11 @@ class Hold(StrEnum):
     PERSON = "held by a person"
     APPROVAL = "approval withdrawn"
     EDITED = "changed after approval"
+    LIVE = "the post stands there already"
     QUARANTINE = "quarantine"
     PARKED = "parked: its record could not be written"
     BACKLOG = "late after a standstill, waits its turn"
+    REPLACED = "what it replaces may be live"
 
 
 class Backlog(StrEnum):
@@ -78,7 +82,8 @@ class NewJob:
     """What ``enqueue`` is given. ``content`` is the canonical JSON text that will be sent from.
 
     ``unique_for``: no second job with the same kind, queue and content for that long, or until
-    this one is published.
+    this one is published. ``removes``: of kind ``delete``, the published job whose post is taken
+    down.
     """
 
     key: str
@@ -95,12 +100,19 @@ class NewJob:
     replaces: int | None = None
     repeats: int | None = None
     unique_for: timedelta | None = None
+    removes: int | None = None
 
 
 def post_key(post_id: int, channel_id: int, at: datetime) -> str:
     """Name the job that puts one post on one channel at its first scheduled instant, for ever."""
     instant = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return f"post:{post_id}/channel:{channel_id}/at:{instant}"
+
+
+def removal_key(job_id: int, channel_id: int, at: datetime) -> str:
+    """Name the job that takes down the post of job ``job_id``, asked for at that instant."""
+    instant = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{DELETE}:{public_id(job_id)}/channel:{channel_id}/at:{instant}"
 
 
 REHEARSAL: Final = "rehearsal"

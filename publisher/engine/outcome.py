@@ -50,6 +50,9 @@ class Reason(StrEnum):
     TOO_LATE = "too_late"
     BACKLOG = "backlog"
     CANNOT_LOOK = "cannot_look"
+    REPLACED_IS_LIVE = "replaced_is_live"
+    REPLACED_UNCLEAR = "replaced_unclear"
+    REMOVAL_REFUSED = "removal_refused"
     # May be published.
     NO_ANSWER = "no_answer"
     CONNECTION_LOST = "connection_lost"
@@ -65,6 +68,7 @@ class Reason(StrEnum):
     ADAPTER_BROKE = "adapter_broke"
     LOOK_UNCLEAR = "look_unclear"
     REPEAT_ENDED = "repeat_ended"
+    REMOVAL_UNCLEAR = "removal_unclear"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from publisher.engine.job import State, Token
+from publisher.engine.job import Hold, State, Token
 from publisher.engine.outcome import (
     Answer,
     Deferred,
@@ -293,6 +293,22 @@ def repeat_ended() -> Settlement:
 def look_unclear(detail: str) -> Settlement:
     """A look before a second send could not rule out that the first one is on the page."""
     return Settlement(Event.LOOK_UNCLEAR, State.UNKNOWN, reason=Reason.LOOK_UNCLEAR, detail=detail)
+
+
+def replaced_is_live(detail: str) -> Settlement:
+    """What the job was to take the place of is on the page, so it is not sent."""
+    return Settlement(Event.CANCEL, State.CANCELLED, reason=Reason.REPLACED_IS_LIVE, detail=detail)
+
+
+def replaced_unclear(detail: str) -> Settlement:
+    """Nobody knows whether what the job replaces is on the page: a person looks first."""
+    return Settlement(
+        Event.HOLD,
+        State.SCHEDULED,
+        reason=Reason.REPLACED_UNCLEAR,
+        detail=detail,
+        hold_reason=Hold.REPLACED,
+    )
 
 
 def begin_unacknowledged(delay: float) -> Settlement:

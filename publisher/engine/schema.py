@@ -147,6 +147,7 @@ jobs = Table(
     _at("repeat_until"),
     Column("replaces", BigInteger),
     Column("repeats", BigInteger),
+    Column("removes", BigInteger),
     _at("unique_until"),
     _at("settled_at"),
 )

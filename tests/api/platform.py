@@ -22,6 +22,7 @@ class Wall(Fake):
     """``shows``: what stands there, by id. ``while_read``: called whenever it is read."""
 
     can_look: bool = True
+    can_delete: bool = True
     shows: dict[str, Candidate] = field(default_factory=dict)
     away: bool = False
     while_read: Callable[[], None] = lambda: None
@@ -35,6 +36,7 @@ class Wall(Fake):
             listing_is_exhaustive=False,
             text_limit=TEXT_LIMIT,
             name="Wall",
+            can_delete=self.can_delete,
         )
 
     def problems(self, content: str) -> tuple[Problem, ...]:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from publisher.editorial.people.roles import Role
+from publisher.engine import ledger
 from publisher.engine.job import of_public_id
 from tests.api.conftest import OTHERS, House
 from tests.api.platform import TEXT_LIMIT
+from tests.engine.ground import published
 
 
 def written(house: House, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - a body's parts
@@ -216,3 +218,66 @@ def test_a_picture_that_is_not_kept_is_named(house: House) -> None:
     body = {"text": "x", "media": [{"sha256": "0" * 64}]}
     problem = house.refused(422, "media-missing", "POST", "/posts", body)
     assert problem["field"] == "media.1"
+
+
+def test_a_live_post_is_deleted_by_a_job_of_its_own(house: House) -> None:
+    post = approved(house)
+    made = house.done("POST", f"{post['url']}/schedule", {"places": [place(house)]})
+    body = {"channel": house.ours.channel_id, "reason": "wrong price"}
+    delete = f"{post['url']}/delete"
+    house.refused(409, "not-live", "POST", delete, body)
+    job = of_public_id(made["jobs"][0]["id"])
+    house.ours.ground.sql("UPDATE jobs SET run_at = now(), due_at = now() WHERE id = %s", job)
+    _sent(house, int(job or 0), "501")
+    house.refused(403, "not-allowed", "POST", delete, body, role=Role.EDITOR)
+    house.refused(403, "not-allowed", "POST", delete, body, role=Role.OPERATOR)
+    house.refused(404, "not-found", "POST", delete, body, workspace=OTHERS)
+    key = house.key()
+    asked = house.done("POST", delete, body, role=Role.APPROVER, key=key)
+    assert asked == house.done("POST", delete, body, role=Role.APPROVER, key=key)
+    removal, removed = asked["job"], asked["removes"]
+    assert (removal["kind"], removal["removes"]) == ("delete", removed["id"])
+    assert (removal["on_page"], removed["on_page"], removed["deleted_at"]) == ("yes", "yes", None)
+    twice = house.refused(409, "open-job-exists", "POST", delete, body)
+    assert removal["id"] in twice["detail"]
+    _sent(house, int(of_public_id(removal["id"]) or 0), "removed:1")
+    told = house.done("GET", post["url"])
+    (was,), (gone,) = told["jobs"], told["deletions"]
+    assert (was["state"], was["on_page"], was["label"]) == (
+        "published", "no", "Was live, then deleted",
+    )  # fmt: skip
+    assert was["deleted_at"] == gone["settled_at"]
+    assert (gone["state"], gone["on_page"], gone["label"]) == ("published", "no", "Deleted")
+    assert told["events"][-1]["event"] == "deletion_asked"
+    house.refused(409, "already-deleted", "POST", delete, body)
+    named = {**body, "job": was["id"]}
+    house.refused(409, "already-deleted", "POST", delete, named)
+    elsewhere = {**body, "job": removal["id"]}
+    house.refused(409, "not-live", "POST", delete, elsewhere)
+
+
+def test_a_platform_that_deletes_nothing_says_so_at_once(house: House) -> None:
+    post = approved(house)
+    made = house.done("POST", f"{post['url']}/schedule", {"places": [place(house)]})
+    job = of_public_id(made["jobs"][0]["id"])
+    house.ours.ground.sql("UPDATE jobs SET run_at = now(), due_at = now() WHERE id = %s", job)
+    _sent(house, int(job or 0), "502")
+    house.wall.can_delete = False
+    try:
+        problem = house.refused(
+            409, "cannot-delete", "POST", f"{post['url']}/delete",
+            {"channel": house.ours.channel_id},
+        )  # fmt: skip
+    finally:
+        house.wall.can_delete = True
+    assert "Wall deletes nothing for us" in problem["detail"]
+
+
+def _sent(house: House, job: int, remote_id: str) -> None:
+    """A worker has sent this very job, and it is through."""
+    ground = house.ground
+    ground.sql("UPDATE jobs SET queue = %s WHERE id = %s", f"only {job}", job)
+    (claimed,) = house.ours.claim(queues=[f"only {job}"])
+    held = [(claimed.id, claimed.token)]
+    assert ledger.begin_send(ground.conn, held, lease=60.0, window=30.0, budget=30.0)
+    assert house.ours.end(claimed, published(remote_id)).done

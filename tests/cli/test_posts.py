@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from publisher.sandbox.process import SandboxProcess
 from tests.cli.conftest import Terminal
 
 pytestmark = pytest.mark.timeout(500)  # a dozen processes each, on a machine that has others
@@ -17,9 +18,9 @@ def shown(terminal: Terminal, post: str) -> dict[str, Any]:
     return found
 
 
-def write(terminal: Terminal, ref: str = "spring") -> None:
+def write(terminal: Terminal, text: str = "Hello", ref: str = "spring") -> None:
     said = terminal.done(
-        "posts", "new", "--text", "Hello", "--channel", "Page A", "--ref", ref, "--label", "news"
+        "posts", "new", "--text", text, "--channel", "Page A", "--ref", ref, "--label", "news"
     )
     assert "Saved as version 1." in said
     assert f"Next: publisher posts submit {ref}   |   publisher posts approve {ref}" in said
@@ -97,6 +98,28 @@ def test_the_channel_that_refused_is_fixed(terminal: Terminal, page: str) -> Non
     assert shown(terminal, "spring")["next"] == {"Page A": "again"}
 
 
+def test_a_refusal_that_was_a_lie_is_told_before_and_after(
+    terminal: Terminal, sandbox: SandboxProcess, page: str
+) -> None:
+    write(terminal, "Open on Sunndays #sandbox:accept-and-refuse")
+    terminal.done("posts", "approve", "spring")
+    terminal.done("posts", "schedule", "spring", "--at", "now")
+    with terminal.working():
+        assert terminal.run("jobs", "wait", "--timeout", "30").returncode == 1
+        said = terminal.done(
+            *("posts", "fix", "spring", "--channel", "Page A"),
+            *("--text", "Open on Sundays", "--at", "now"),
+        )
+        assert "Page A: what was refused is looked for on the page first" in said
+        first, second = shown(terminal, "spring")["jobs"]
+        terminal.run("jobs", "wait", second["id"], "--timeout", "30")
+    assert len(sandbox.control.posts(page)) == 1
+    first, second = shown(terminal, "spring")["jobs"]
+    assert (first["state"], second["state"]) == ("published", "cancelled")
+    assert "is on the page after all" in terminal.done("jobs", "show", second["id"])
+    assert shown(terminal, "spring")["next"] == {"Page A": "again"}
+
+
 def test_one_form_for_one_channel_and_two_who_edit_at_once(terminal: Terminal, page: str) -> None:
     write(terminal)
     said = terminal.done(
@@ -124,3 +147,42 @@ def test_one_form_for_one_channel_and_two_who_edit_at_once(terminal: Terminal, p
     none = terminal.run("posts", "approve", "nothing")
     assert none.returncode == 2
     assert "There is no post with the ref or number nothing" in none.stderr
+
+
+def test_a_live_post_is_deleted_from_its_page(
+    terminal: Terminal, page: str, sandbox: SandboxProcess
+) -> None:
+    write(terminal)
+    terminal.done("posts", "approve", "spring")
+    refused = terminal.run("posts", "delete", "spring", "--channel", "Page A")
+    assert (refused.returncode, "not-live" in refused.stderr) == (4, True)
+    terminal.done("posts", "schedule", "spring", "--at", "now")
+    with terminal.working():
+        terminal.done("jobs", "wait")
+        assert sandbox.control.texts(page) == ["Hello"]
+        said = terminal.done(
+            "posts", "delete", "spring", "--channel", "Page A", "--reason", "Wrong"
+        )
+        assert "It will be deleted from Page A: job " in said
+        name = said.rpartition(" ")[2].strip()
+        assert terminal.done("jobs", "wait", name)
+    assert sandbox.control.texts(page) == []
+    found = shown(terminal, "spring")
+    (job,), (deletion,) = found["jobs"], found["deletions"]
+    assert (job["state"], deletion["state"]) == ("published", "published")
+    assert job["deleted_at"] == deletion["settled_at"]
+    assert found["journal"][-1]["event"] == "deletion_asked"
+    told = terminal.done("posts", "show", "spring")
+    assert "again only on purpose" in told
+    assert "gone from the page" in told
+    told = terminal.done("jobs", "show", job["id"])
+    assert told.startswith("NOT on the page")
+    assert "It was deleted from the page by" in told
+    assert "withdraw" in told
+    told = terminal.done("jobs", "show", name)
+    assert told.startswith("NOT on the page")
+    assert "Deletes   " in told
+    assert "Hello" in told
+    again = terminal.run("posts", "delete", "spring", "--channel", "Page A")
+    assert (again.returncode, "already-deleted" in again.stderr) == (4, True)
+    assert "invariants held" in terminal.done("audit")

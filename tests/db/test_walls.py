@@ -299,24 +299,60 @@ def test_what_another_workspace_has_cannot_be_changed(
         assert conn.exec_driver_sql(statement).rowcount == 0
 
 
+MIXED, MOVED = "PB040", "PB041"
+
+
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "refusal"),
     [
         (
-            "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
-            " VALUES (1, 2, now(), 'UTC')"
+            (
+                "INSERT INTO publisher.post_channels (post_id, channel_id, publish_at, zone)"
+                " VALUES (1, 2, now(), 'UTC')"
+            ),
+            MIXED,
         ),
+        ("UPDATE publisher.post_channels SET channel_id = 2 WHERE post_id = 1", MIXED),
         (
-            "INSERT INTO publisher.jobs (id, channel_id, post_id, kind, queue, due_at, run_at)"
-            " VALUES (99, 2, 1, 'publish', 'publish', now(), now())"
+            (
+                "INSERT INTO publisher.jobs (id, channel_id, post_id, kind, queue, due_at, run_at)"
+                " VALUES (99, 2, 1, 'delete', 'publish', now(), now())"
+            ),
+            MIXED,
         ),
-        "UPDATE publisher.posts SET workspace_id = 2 WHERE id = 1",
-        "UPDATE publisher.channels SET workspace_id = 2 WHERE id = 1",
+        ("INSERT INTO publisher.post_targets (post_id, channel_id) VALUES (1, 2)", MIXED),
+        ("UPDATE publisher.posts SET workspace_id = 2 WHERE id = 1", MOVED),
+        ("UPDATE publisher.channels SET workspace_id = 2, name = 'B page' WHERE id = 1", MOVED),
     ],
 )
 def test_nobody_at_all_mixes_two_workspaces(
-    two: None, owner_database: Database, statement: str
+    two: None, owner_database: Database, statement: str, refusal: str
 ) -> None:
-    with pytest.raises(sqlalchemy.exc.DBAPIError, match=r"PB04|workspace"):  # noqa: SIM117
-        with owner_database.engine.begin() as conn:
-            conn.exec_driver_sql(statement)
+    with (
+        pytest.raises(sqlalchemy.exc.DBAPIError) as refused,
+        owner_database.engine.begin() as conn,
+    ):
+        conn.exec_driver_sql(statement)
+    assert isinstance(refused.value.orig, psycopg.Error)
+    assert refused.value.orig.sqlstate == refusal
+
+
+def test_within_one_workspace_they_go_together(two: None, owner_database: Database) -> None:
+    with owner_database.engine.begin() as conn:
+        conn.exec_driver_sql("UPDATE post_channels SET zone = 'Asia/Tokyo' WHERE post_id = 2")
+        conn.exec_driver_sql("UPDATE posts SET workspace_id = 2 WHERE id = 2")
+        conn.exec_driver_sql("UPDATE channels SET workspace_id = 2 WHERE id = 2")
+
+
+def test_whose_a_row_is_has_to_be_said_where_there_are_two(owner_database: Database) -> None:
+    insert = "INSERT INTO posts (created_by) VALUES ('x') RETURNING workspace_id"
+    with owner_database.engine.begin() as conn:
+        assert conn.exec_driver_sql(insert).scalar_one() == 1
+        conn.exec_driver_sql(
+            "INSERT INTO workspaces (slug, name, zone) VALUES ('other', 'Other', 'UTC')"
+        )
+    with (
+        pytest.raises(sqlalchemy.exc.IntegrityError, match="workspace_id"),
+        owner_database.engine.begin() as conn,
+    ):
+        conn.exec_driver_sql(insert)

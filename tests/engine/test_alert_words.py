@@ -19,6 +19,7 @@ WORDING = Wording()
 WAITS = "CAN WAIT until 08:00"
 SENDS_NOTHING = "Nothing will be sent by itself."
 TWICE = "The platform took it all the same. Look whether it is there only once."
+LOOK_FIRST = "Look at the page for the earlier text. Not there: release it. There: cancel it."
 LOOKED_FOR = (
     "What was due is looked for on its page before it is sent. What can neither be found nor ruled"
     " out waits for you."
@@ -29,6 +30,8 @@ ONE: list[tuple[Incident, str, str, str, str]] = [
     (Inc.DOUBT, "1 post may be live", f"{SENDS_NOTHING} Other posts there go on.", WAITS,
      f"publisher unknowns show {NAME}"),
     (Inc.LIVE, "1 post is live against our record", TWICE, WAITS, f"publisher jobs show {NAME}"),
+    (Inc.REPLACED, "1 post waits, for the one before it may be live",
+     f"{SENDS_NOTHING} {LOOK_FIRST}", WAITS, f"publisher jobs show {NAME}"),
     (Inc.ORPHAN, "A send that the database does not know",
      f"It was under way when the database lost its record. {SENDS_NOTHING}", WAITS,
      f"publisher unknowns show {NAME}"),
@@ -48,7 +51,7 @@ ONE: list[tuple[Incident, str, str, str, str]] = [
 PAGES = {
     Inc.DOUBT: f"jobs/{NAME}", Inc.LIVE: f"jobs/{NAME}", Inc.ORPHAN: f"jobs/{NAME}",
     Inc.PARKED: f"jobs/{NAME}", Inc.BLOCKED: "channels/7", Inc.SILENT: "workers",
-    Inc.QUARANTINE: "quarantine", Inc.AUDIT: "audit",
+    Inc.QUARANTINE: "quarantine", Inc.AUDIT: "audit", Inc.REPLACED: f"jobs/{NAME}",
 }  # fmt: skip
 
 
@@ -105,6 +108,16 @@ def test_several_are_one_message_and_one_list(incident: Incident, what: str) -> 
     wording = Wording(public_url="https://x")
     assert wording.message(matter(incident, jobs=SEVERAL)).link == "https://x/unknowns"
     assert wording.message(matter(incident, jobs=())).link == "https://x/unknowns"
+
+
+def test_several_that_wait_are_among_the_jobs() -> None:
+    several = matter(Inc.REPLACED, jobs=SEVERAL)
+    message = WORDING.message(several)
+    assert message.subject.startswith(
+        "CAN WAIT: 2 posts wait, for the ones before them may be live · "
+    )
+    assert message.link == "publisher jobs list"
+    assert Wording(public_url="https://x").message(several).link == "https://x/jobs"
 
 
 def test_mails_are_delivered_and_are_no_posts() -> None:

@@ -18,6 +18,10 @@ ROOT = Path(__file__).parents[2]
 # first. A file of SQL without a row is asked of everything.
 _LEDGER = "tests/engine/ledger"
 _KERNEL = "migrations/versions/0001_kernel.py"
+_POSTS = "tests/editorial/posts"
+_ROWS = "tests/db/test_rows.py"
+_WALLS = "tests/db/test_walls.py"
+_KEYS = "tests/engine/test_checks.py::test_what_there_is_of_each_only_once"
 TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (f"{_KERNEL}:PAIRS", ("tests/engine/test_trigger.py", "tests/engine/test_refusals.py")),
     (f"{_KERNEL}:TABLES", ("tests/engine/test_checks.py", "tests/engine/test_refusals.py",
@@ -35,9 +39,30 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                                   "tests/engine/test_refusals_more.py",
                                   "tests/engine/test_upgrades.py",
                                   "tests/reconciler/test_doubts.py")),
+    ("migrations/versions/0005", (_ROWS, _KEYS)),
+    ("migrations/versions/0006", (_WALLS, _KEYS)),
+    ("migrations/versions/0007_reviews.py:TABLES", (_ROWS, _KEYS)),
+    ("migrations/versions/0007_reviews.py:REFUSALS", (f"{_POSTS}/test_trashed.py", _ROWS,
+                                                      f"{_POSTS}/test_refusals.py")),
+    ("migrations/versions/0007_reviews.py:APPROVED", (f"{_POSTS}/test_approved.py",
+                                                      f"{_POSTS}/test_stands.py",
+                                                      f"{_POSTS}/test_refusals.py",
+                                                      f"{_POSTS}/test_edits.py")),
+    ("migrations/versions/0007_reviews.py:WHOLE", (f"{_POSTS}/test_stands.py",
+                                                   f"{_POSTS}/test_refusals.py",
+                                                   f"{_POSTS}/test_edits.py")),
+    ("migrations/versions/0007", (_WALLS,)),
+    ("migrations/versions/0008_media.py:TABLES", (_ROWS, _KEYS)),
+    ("migrations/versions/0008", (_WALLS,)),
+    ("migrations/versions/0009_times.py:POSTING_TIMES", (_ROWS, _KEYS,
+                                                         "tests/editorial/test_posting_times.py")),
+    ("migrations/versions/0009_times.py:WALLS", (_WALLS,)),
     ("migrations/versions/0009_times.py", (f"{_LEDGER}/test_backlog.py",
-                                           "tests/editorial/test_posting_times.py",
-                                           "tests/db/test_walls.py")),
+                                           "tests/editorial/test_posting_times.py", _WALLS)),
+    ("migrations/versions/0010", (_ROWS, _KEYS, _WALLS)),
+    ("migrations/versions/0011", (f"{_LEDGER}/test_held_back.py",
+                                  f"{_LEDGER}/test_quarantine_again.py",
+                                  f"{_LEDGER}/test_quarantine.py")),
     ("migrations/", ("tests/engine/test_checks.py", f"{_LEDGER}/test_quarantine.py",
                      f"{_LEDGER}/test_quarantine_again.py", f"{_LEDGER}/test_held_back.py")),
     ("publisher/engine/transitions.py", ("tests/engine/test_transition_rows.py",)),
@@ -59,6 +84,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
                                                  "tests/engine/test_rescue.py")),
     ("publisher/engine/ledger/people.py", (f"{_LEDGER}/test_people.py",
                                            f"{_LEDGER}/test_unique.py")),
+    ("publisher/engine/ledger/of_post.py", (f"{_POSTS}/test_stands.py",)),
     ("publisher/engine/ledger/enqueue.py", (f"{_LEDGER}/test_enqueue.py",)),
     ("publisher/engine/ledger/quarantine.py", (f"{_LEDGER}/test_quarantine.py",
                                                f"{_LEDGER}/test_quarantine_again.py",

@@ -28,7 +28,14 @@ from tests.mutation.catalogue import ROOT, Mutant
 from tests.mutation.warm import INVALID
 from tests.postgres import Postgres, running
 
-HELD = ("tests/engine", "tests/reconciler")
+HELD = (
+    "tests/engine",
+    "tests/reconciler",
+    "tests/db/test_rows.py",
+    "tests/db/test_walls.py",
+    "tests/editorial/posts",
+    "tests/editorial/test_posting_times.py",
+)
 """Tests that a process has loaded, with all that they import."""
 _FIRST = "tests/engine/ledger/test_begin.py"
 _FRESH = "template_mutant"

@@ -184,6 +184,9 @@ class Stage:
             case "bluesky":
                 account = self.control.add_account("bluesky", handle=f"writer{number}.test")
                 page, token, url = account["id"], account["token"], self.sandbox.url
+            case "telegram":
+                account = self.control.add_account("telegram")
+                page, token, url = account["id"], account["token"], self.sandbox.url
             case _:
                 account = self.control.add_account("mastodon", username=f"user{number}")
                 page, token, url = account["id"], account["token"], self.sandbox.url

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from publisher.cli.app import app
+from publisher.cli.rehearse import app
 from publisher.rehearsal.conduct import RESTORED
 from publisher.rehearsal.report.machine import as_json
 from publisher.rehearsal.scenarios import SCENARIOS
@@ -20,9 +20,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "rehearse.md").read_text()
 
 
 def commands() -> dict[str, Any]:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    rehearse = group.commands["rehearse"]
+    rehearse = typer.main.get_command(app)
     assert isinstance(rehearse, TyperGroup)
     return {"": rehearse, **rehearse.commands}
 

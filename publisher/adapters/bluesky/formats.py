@@ -58,6 +58,7 @@ def capabilities(content: str) -> Capabilities:
         media_types=IMAGE_TYPES if has_media else (),
         media_bytes=IMAGE_BYTES if has_media else 0,
         can_delete=True,
+        delete_repeats=True,
         repeat_for=math.inf,
         repeat_is_atomic=True,
         name="Bluesky",

@@ -79,6 +79,7 @@ def capabilities(content: str) -> Capabilities:
         media_types=files.types,
         media_bytes=files.bytes,
         can_delete=True,
+        delete_repeats=True,
         name="Facebook",
         link_with_media=False,
         media_kinds=("image", "video"),

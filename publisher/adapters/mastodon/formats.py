@@ -84,6 +84,7 @@ def capabilities(content: str, server: Server | None) -> Capabilities:
         media_types=files.types,
         media_bytes=files.bytes,
         can_delete=True,
+        delete_repeats=True,
         repeat_for=repeat_for,
         # The key is written after the post, so a second request under way finds none.
         repeat_is_atomic=False,

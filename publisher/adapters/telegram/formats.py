@@ -60,6 +60,7 @@ def capabilities(content: str) -> Capabilities:
         media_types=PHOTO_TYPES if with_photos else (),
         media_bytes=PHOTO_BYTES if with_photos else 0,
         can_delete=True,
+        delete_repeats=True,
         name="Telegram",
         text_is_caption=with_photos,
         link_with_media=False,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection, Engine, Select, func, select, update
+from sqlalchemy import Connection, Engine, Row, Select, func, select, update
 
 from publisher.editorial.people import journal, links, passwords, sessions, throttle, totp
 from publisher.editorial.people.journal import Event
@@ -56,6 +56,8 @@ class _Account:
     id: int
     name: str
     email: str
+    compared: str
+    """The address as the database compares it, whether there is an account or not."""
     kept: str | None
     has_totp: bool
 
@@ -73,10 +75,9 @@ def with_password(
     It awaits a code where the account has a second factor: give it to ``with_code`` then.
     Raises ``Throttled``, ``SignInRefused``.
     """
-    doors = (throttle.account(email), *throttle.address(address))
-    counted = _count(engine, doors)
     with engine.begin() as conn:
         found = _by_email(conn, email)
+    counted = _count(engine, (throttle.account(found.compared), *throttle.address(address)))
     _require_password(found, password, address)
     anew = _anew(found, password)
     with engine.begin() as conn:
@@ -278,7 +279,7 @@ def _proved(
 ) -> tuple[_Account, tuple[Counted, ...]]:
     with engine.begin() as conn:
         found = _by_id(conn, session.user_id)
-    counted = _count(engine, (throttle.account(found.email), *throttle.address(address)))
+    counted = _count(engine, (throttle.account(found.compared), *throttle.address(address)))
     _require_password(found, password, address)
     return found, counted
 
@@ -321,19 +322,18 @@ def _keep(
         .where(users.c.id == found.id)
         .values(password_hash=kept, password_changed_at=func.clock_timestamp())
     )
-    throttle.forget(conn, throttle.account(found.email))
+    throttle.forget(conn, throttle.account(found.compared))
     journal.tell(conn, Event.PASSWORD_SET, who=who, subject=found.email, user_id=found.id)
     sessions.end_all(conn, found.id, End.PASSWORD_CHANGED, who=who, subject=found.email, but=but)
 
 
 def _by_email(conn: Connection, email: str) -> _Account:
     """The account, or one of nobody, whose password is never right."""
-    row = conn.execute(
-        _accounts().where(func.lower(users.c.email) == func.lower(_storable(email)))
-    ).first()
+    compared = conn.execute(select(func.lower(_storable(email)))).scalar_one()
+    row = conn.execute(_accounts().where(func.lower(users.c.email) == compared)).first()
     if row is None:
-        return _Account(_NOBODY, "", "", None, has_totp=False)
-    return _Account(row.id, row.name, row.email, row.password_hash, has_totp=row.has_totp)
+        return _Account(_NOBODY, "", "", compared, None, has_totp=False)
+    return _account(row)
 
 
 def _by_id(conn: Connection, user_id: int) -> _Account:
@@ -341,7 +341,13 @@ def _by_id(conn: Connection, user_id: int) -> _Account:
     row = conn.execute(_accounts().where(users.c.id == user_id).with_for_update()).first()
     if row is None:
         raise SignInRefused
-    return _Account(row.id, row.name, row.email, row.password_hash, has_totp=row.has_totp)
+    return _account(row)
+
+
+def _account(row: Row[Any]) -> _Account:
+    return _Account(
+        row.id, row.name, row.email, row.compared, row.password_hash, has_totp=row.has_totp
+    )
 
 
 def _accounts() -> Select[Any]:
@@ -349,6 +355,7 @@ def _accounts() -> Select[Any]:
         users.c.id,
         users.c.name,
         users.c.email,
+        func.lower(users.c.email).label("compared"),
         users.c.password_hash,
         users.c.totp_confirmed_at.is_not(None).label("has_totp"),
     ).where(users.c.disabled_at.is_(None))

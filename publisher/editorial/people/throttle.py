@@ -72,9 +72,12 @@ class Counted:
     locked_until: datetime | None
 
 
-def account(email: str) -> Door:
-    """The account with that address, whether there is one or not."""
-    return Door(f"account:{_hash(email.strip().lower())}", free=5, is_account=True)
+def account(compared: str) -> Door:
+    """The account with that address, whether there is one or not.
+
+    ``compared``: as the database compares addresses. What it takes for one must be one door.
+    """
+    return Door(f"account:{_hash(compared)}", free=5, is_account=True)
 
 
 def second_factor(user_id: int) -> Door:

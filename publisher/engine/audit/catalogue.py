@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from publisher.engine.audit.approved import APPROVED
 from publisher.engine.audit.custody import CUSTODY
 from publisher.engine.audit.duplicate import DUPLICATE
 from publisher.engine.audit.invariant import Invariant
@@ -20,5 +21,6 @@ CATALOGUE: Final[tuple[Invariant, ...]] = (
     *UNTRUE,
     *MISSING,
     *JOURNAL,
+    *APPROVED,
     *CUSTODY,
 )

@@ -80,7 +80,8 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
         OR o.post_id IS DISTINCT FROM j.post_id
         OR j.replaces IS NOT NULL
            AND o.state IN ('scheduled', 'claimed', 'sending', 'unknown', 'published')
-           AND j.state NOT IN ('cancelled', 'missed', 'failed', 'dropped'))
+           AND j.state NOT IN ('cancelled', 'missed', 'failed', 'dropped')
+           AND j.hold_reason IS DISTINCT FROM 'the post stands there already')
 """,
     ),
     Invariant(
@@ -213,6 +214,89 @@ SELECT j.id, NULL, j.channel_id, 'a job of a channel or post that is not there'
 UNION ALL
 SELECT NULL, NULL, min(id), 'channels ' || string_agg(id::text, ', ') || ' are one place'
   FROM channels GROUP BY platform, remote_id, coalesce(base_url, '') HAVING count(*) > 1
+""",
+    ),
+    Invariant(
+        "C12",
+        _("a post, its channels, its jobs and its media are of one workspace"),
+        _(
+            "One team's post goes out on another's page, or shows it another's picture. Hold the"
+            " job: publisher jobs hold; then schedule the post anew where it belongs."
+        ),
+        """
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'post ' || p.id || ' is of workspace ' || p.workspace_id || ', its channel of '
+           || ch.workspace_id AS detail
+  FROM {jobs} j
+  JOIN posts p ON p.id = j.post_id
+  JOIN channels ch ON ch.id = j.channel_id
+ WHERE p.workspace_id <> ch.workspace_id
+UNION ALL
+SELECT NULL, NULL, t.channel_id,
+       'post ' || p.id || ' of workspace ' || p.workspace_id || ' has a ' || t.what
+           || ' for a channel of workspace ' || ch.workspace_id
+  FROM (SELECT post_id, channel_id, 'time' AS what FROM post_channels
+        UNION ALL SELECT post_id, channel_id, 'place' FROM post_targets
+        UNION ALL SELECT v.post_id, x.channel_id, 'form' FROM version_variants x
+                    JOIN post_versions v ON v.id = x.version_id) AS t
+  JOIN posts p ON p.id = t.post_id
+  JOIN channels ch ON ch.id = t.channel_id
+ WHERE p.workspace_id <> ch.workspace_id
+UNION ALL
+SELECT j.id, NULL, j.channel_id,
+       'workspace ' || p.workspace_id || ' does not have its file ' || named.sha256
+  FROM {jobs} j
+  JOIN posts p ON p.id = j.post_id
+  JOIN {contents} c ON c.job_id = j.id
+ CROSS JOIN LATERAL (
+       -- Text that an editor writes has its quotes escaped, and cannot look like this.
+       SELECT m[1] AS sha256 FROM regexp_matches(c.content, '"sha256":"([0-9a-f]{64})"', 'g') AS m
+      ) AS named
+ WHERE c.content LIKE '%%"sha256":"%%'
+   AND NOT EXISTS (SELECT FROM media_uploads u
+                    WHERE u.workspace_id = p.workspace_id
+                      AND u.sha256 = decode(named.sha256, 'hex'))
+""",
+    ),
+    Invariant(
+        "C13",
+        _("what a deletion removes was live on that channel, and says so once it is gone"),
+        _(
+            "It deletes something else than was asked for, or a post is called deleted that is"
+            " not. Hold it; open both jobs, and look at the page: publisher jobs show"
+        ),
+        """
+SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
+       'it is ' || j.state || ', kind ' || j.kind || ', and removes '
+           || coalesce('job ' || j.removes || ', ' || coalesce(o.state, 'which is gone'), 'nothing')
+           AS detail
+  FROM {jobs} j
+  JOIN {contents} c ON c.job_id = j.id
+  LEFT JOIN jobs o ON o.id = j.removes
+ WHERE (j.kind = 'delete') <> (j.removes IS NOT NULL)
+    OR j.removes IS NOT NULL
+       AND (o.id IS NULL OR o.id >= j.id OR o.channel_id <> j.channel_id OR o.kind = 'delete'
+            OR o.state <> 'published' OR o.remote_id IS NULL OR j.post_id IS NOT NULL
+            OR strpos(c.content, '"remote_id": ' || to_json(o.remote_id)::text) = 0
+            OR j.state = 'published'
+               AND NOT EXISTS (SELECT FROM job_events e
+                                WHERE e.job_id = o.id AND e.event = 'withdraw'
+                                  AND e.detail ->> 'by' = c.key
+                                  AND abs(extract(epoch FROM e.at - j.settled_at)) < 600))
+UNION ALL
+SELECT e.job_id, NULL, NULL, 'deleted at ' || e.at || ' by ' || (e.detail ->> 'by')
+           || ', which did not delete it'
+  FROM {events} e
+ WHERE e.event = 'withdraw' AND e.detail ? 'by'
+   AND NOT EXISTS (SELECT FROM job_keys k JOIN jobs r ON r.id = k.job_id
+                    WHERE k.key = e.detail ->> 'by' AND r.removes = e.job_id
+                      AND r.state = 'published')
+UNION ALL
+SELECT max(j.id), NULL, max(j.channel_id), 'job ' || j.removes || ' has ' || count(*)
+           || ' open deletions'
+  FROM {jobs} j
+ WHERE j.removes IS NOT NULL AND j.state IN ('scheduled', 'claimed', 'sending', 'unknown')
+ GROUP BY j.removes HAVING count(*) > 1
 """,
     ),
 )

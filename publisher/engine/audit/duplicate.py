@@ -324,4 +324,32 @@ SELECT j.id AS job_id, NULL::integer AS attempt, j.channel_id,
     OR j.state = 'scheduled' AND j.hold_reason = 'quarantine' AND q.job_id IS NULL
 """,
     ),
+    Invariant(
+        "D18",
+        _("a job takes another's place only where that one is certainly not on the page"),
+        _(
+            "Both may be live, or will be. Hold the newer one: publisher jobs hold; then look at"
+            " the page for both, and record what you see."
+        ),
+        """
+SELECT j.id AS job_id, a.number AS attempt, j.channel_id,
+       'it takes the place of job ' || o.id || ', which is ' || o.state
+           || CASE WHEN a.number IS NULL THEN ''
+                   ELSE ', with attempt ' || a.number || ': '
+                        || coalesce(nullif(a.outcome, 'published') || ', proof '
+                                    || coalesce(a.proof, 'none'), a.outcome, 'no end') END AS detail
+  FROM {jobs} j
+  JOIN jobs o ON o.id = j.replaces
+  LEFT JOIN LATERAL (
+       SELECT a.number, a.outcome, a.proof FROM attempts a
+        WHERE a.job_id = o.id
+          AND (a.outcome = 'published' OR a.proof IS NULL
+               OR a.proof NOT IN ('not_sent', 'refused', 'absent'))
+        ORDER BY a.number LIMIT 1) AS a ON true
+ WHERE j.replaces IS NOT NULL
+   -- What was called off before it was begun takes nobody's place.
+   AND (j.state IN ('scheduled', 'claimed', 'sending', 'unknown', 'published') OR j.attempts > 0)
+   AND (a.number IS NOT NULL OR o.state NOT IN ('failed', 'missed', 'cancelled'))
+""",
+    ),
 )

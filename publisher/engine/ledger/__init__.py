@@ -66,6 +66,7 @@ from publisher.engine.ledger.quarantine import (
     newest_loss,
     open_quarantine,
 )
+from publisher.engine.ledger.replaced import Replaced, replaced_by
 from publisher.engine.ledger.settle import (
     EarlierAttempt,
     Key,
@@ -118,6 +119,7 @@ __all__ = [
     "Moved",
     "Opened",
     "Progressed",
+    "Replaced",
     "Rescued",
     "Settled",
     "Suspect",
@@ -177,6 +179,7 @@ __all__ = [
     "release_suspects",
     "repeat",
     "replace",
+    "replaced_by",
     "requeue",
     "reschedule",
     "rescue",

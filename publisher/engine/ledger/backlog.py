@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from publisher.engine.job import Hold, JobId
+from publisher.engine.job import DELETE, Hold, JobId
 from publisher.engine.ledger.driver import Conn
 from publisher.engine.outcome import Reason
 
-NEVER_LATE: Final = ("delete",)
+NEVER_LATE: Final = (DELETE,)
 """Kinds that are no less wanted for being late."""
 
 _SET: Final = 1000

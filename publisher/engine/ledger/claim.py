@@ -39,6 +39,7 @@ class Claimed:
     due_at: datetime
     useful_until: datetime | None
     spacing: float = 0.0
+    replaces: JobId | None = None
 
 
 # Three statements and one round trip: sent as a pipeline without a sync in between, they are one
@@ -114,7 +115,7 @@ SELECT set_config('publisher.claimed', coalesce(array_agg(id), '{}')::text, true
 _CLAIMED = """
 SELECT j.id, j.token, j.channel_id, ch.generation, j.kind, j.queue, c.key, c.content,
        c.content_sha256, c.platform_key, c.progress, c.progress_sha256, j.attempts, j.failures,
-       j.deaths, j.due_at, j.useful_until, extract(epoch FROM g.spacing)::float8
+       j.deaths, j.due_at, j.useful_until, extract(epoch FROM g.spacing)::float8, j.replaces
   FROM unnest(nullif(current_setting('publisher.claimed', true), '')::bigint[]) AS go(id)
   JOIN jobs j ON j.id = go.id
   JOIN job_contents c ON c.job_id = j.id

@@ -16,18 +16,31 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.rows import tuple_row
 
-from publisher.engine.errors import DuplicateJob, EnqueueError, KeyBusy, KeyConflict, OpenJobExists
+from publisher.engine.errors import (
+    AlreadyDeleted,
+    DuplicateJob,
+    EnqueueError,
+    KeyBusy,
+    KeyConflict,
+    OpenJobExists,
+)
 from publisher.engine.job import JobId, NewJob, State
 from publisher.engine.ledger.driver import AnyConnection, driver_of
 
 _LOCKED_BY_OTHERS = "PB001"
 DUPLICATE = "PB002"
+_DELETED_ALREADY = "PB071"
 ONE_OPEN = "jobs_one_open"
+ONE_REMOVAL = "jobs_one_removal"
 _ENQUEUE = "SELECT key, job_id, state, added FROM publisher.enqueue(%s::jsonb)"
 _OPEN_JOB = """
 SELECT id, state FROM publisher.jobs
  WHERE post_id = %s AND channel_id = %s AND kind = %s
    AND state IN ('scheduled', 'claimed', 'sending', 'unknown')
+"""
+_OPEN_REMOVAL = """
+SELECT id, state FROM publisher.jobs
+ WHERE removes = %s AND state IN ('scheduled', 'claimed', 'sending', 'unknown')
 """
 
 
@@ -54,7 +67,8 @@ def enqueue(
     already instead of raising.
 
     Raises ``KeyConflict`` with the job there is, ``DuplicateJob`` with its holder and when that
-    lapses, ``OpenJobExists`` when the post is under way on that channel, ``KeyBusy`` when someone
+    lapses, ``OpenJobExists`` when the post is under way on that channel, or being taken down from
+    it already, ``AlreadyDeleted`` when it is gone from there, ``KeyBusy`` when someone
     else's transaction holds a key beyond ``lock_timeout``. A caller at REPEATABLE READ may also
     see PostgreSQL's own serialization failure (40001), to be repeated as usual.
     """
@@ -94,6 +108,7 @@ def _record(job: NewJob) -> dict[str, object]:
         "useful_until": None if job.useful_until is None else _instant(job.useful_until),
         "replaces": job.replaces,
         "repeats": job.repeats,
+        "removes": job.removes,
         "unique_seconds": None if job.unique_for is None else job.unique_for.total_seconds(),
     }
 
@@ -122,7 +137,9 @@ def _refusal(
         return KeyBusy(detail)
     if error.sqlstate == DUPLICATE:
         return duplicate_job(error)
-    if error.diag.constraint_name == ONE_OPEN:
+    if error.sqlstate == _DELETED_ALREADY:
+        return AlreadyDeleted(jobs[0].key if len(jobs) == 1 else f"one of {len(jobs)} removals")
+    if error.diag.constraint_name in (ONE_OPEN, ONE_REMOVAL):
         return _open_job(driver, jobs)
     return None
 
@@ -137,7 +154,11 @@ def _open_job(driver: psycopg.Connection[Any], jobs: Sequence[NewJob]) -> OpenJo
     """Name the job in the way; two of the same call may also be in each other's."""
     with driver.cursor(row_factory=tuple_row) as cursor:
         for job in jobs:
-            row = cursor.execute(_OPEN_JOB, [job.post_id, job.channel_id, job.kind]).fetchone()
+            if job.removes is None:
+                key = [job.post_id, job.channel_id, job.kind]
+                row = cursor.execute(_OPEN_JOB, key).fetchone()
+            else:
+                row = cursor.execute(_OPEN_REMOVAL, [job.removes]).fetchone()
             if row is not None:
                 return OpenJobExists(job.key, row[0], row[1])
     return OpenJobExists(jobs[-1].key, 0, State.SCHEDULED)

@@ -13,13 +13,24 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Row, func, insert, literal, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    func,
+    insert,
+    literal,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from publisher.engine.content import digest
 from publisher.engine.errors import Conflict, NotFound
 from publisher.engine.job import OPEN, Hold, JobId, State, public_id
-from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, duplicate_job
+from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, ONE_REMOVAL, duplicate_job
 from publisher.engine.ledger.quarantine import comes_back_doubted
 from publisher.engine.outcome import Proof
 from publisher.engine.schema import attempts, job_contents, job_events, jobs
@@ -103,6 +114,8 @@ def release_hold(conn: Connection, job_id: JobId, *, who: str) -> Moved:
     with conn.begin_nested():
         moved = _apply(conn, job, Event.RELEASE_HOLD, State.SCHEDULED, who, {}, hold_reason=None)
         still = conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job_id))
+        if still == Hold.LIVE:
+            raise _stands_already(job, Event.RELEASE_HOLD)
         if still is not None:
             message = (
                 f"Job {public_id(job_id)} stays on hold: {still}. Nothing was changed. It goes on "
@@ -296,12 +309,25 @@ def _come_back(
             _take_unique_lock(conn, job)
             if comes_back_doubted(conn, job.id):
                 values["hold_reason"] = str(Hold.QUARANTINE)
-            return _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
+            moved = _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
+            if conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job.id)) == Hold.LIVE:
+                raise _stands_already(job, event)
+            return moved
     except IntegrityError as error:
         cause = error.orig
-        if not isinstance(cause, psycopg.Error) or cause.diag.constraint_name != ONE_OPEN:
+        if not isinstance(cause, psycopg.Error):
+            raise
+        if cause.diag.constraint_name not in (ONE_OPEN, ONE_REMOVAL):
             raise
         raise _successor_is_open(conn, job, event) from error
+
+
+def _stands_already(job: Row[Any], event: Event) -> Conflict:
+    message = (
+        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: its post is on this channel, or "
+        "may be, by another job. Nothing was changed."
+    )
+    return Conflict(message, code="already-live", state=job.state)
 
 
 def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None:
@@ -333,10 +359,12 @@ def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None
 
 
 def _successor_is_open(conn: Connection, job: Row[Any], event: Event) -> Conflict:
+    same: ColumnElement[bool] = jobs.c.removes == job.removes
+    if job.removes is None:
+        same = and_(jobs.c.post_id == job.post_id, jobs.c.channel_id == job.channel_id)
     other = conn.execute(
         select(jobs.c.id, jobs.c.state).where(
-            jobs.c.post_id == job.post_id,
-            jobs.c.channel_id == job.channel_id,
+            same,
             jobs.c.kind == job.kind,
             jobs.c.state.in_([str(state) for state in OPEN]),
         )

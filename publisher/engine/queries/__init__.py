@@ -59,6 +59,12 @@ from publisher.engine.queries.rehearsals import (
     jobs_in_the_way,
     rehearsal_jobs,
 )
+from publisher.engine.queries.removals import (
+    LiveJob,
+    RemovalRow,
+    live_job,
+    removals_of_post,
+)
 
 __all__ = [
     "AGES",
@@ -75,6 +81,7 @@ __all__ = [
     "JobDetail",
     "JobFilter",
     "JobRow",
+    "LiveJob",
     "LookDetail",
     "Measures",
     "Moment",
@@ -83,6 +90,7 @@ __all__ = [
     "PostJob",
     "QuarantineRow",
     "RehearsalJob",
+    "RemovalRow",
     "Sender",
     "SuspectRow",
     "UnknownJob",
@@ -104,6 +112,7 @@ __all__ = [
     "job_rows",
     "jobs_in_the_way",
     "jobs_of_post",
+    "live_job",
     "measures",
     "neighbours",
     "orphan_rows",
@@ -111,6 +120,7 @@ __all__ = [
     "quarantine_backlog",
     "quarantine_rows",
     "rehearsal_jobs",
+    "removals_of_post",
     "sealed_credentials",
     "suspect_rows",
     "tokens_unknown",

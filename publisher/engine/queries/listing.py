@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     DateTime,
     FromClause,
@@ -82,6 +83,10 @@ class JobRow:
     taken_by: str | None = None
     withdrawn: bool = False
     """It was live, and a rehearsal has taken it down again."""
+    removes: JobId | None = None
+    """Of kind ``delete``: the published job whose post goes."""
+    deleted_at: datetime | None = None
+    """It was live, and a job of its own has taken it down, or found it gone, by then."""
 
 
 def job_rows(
@@ -200,11 +205,24 @@ def row_query() -> Select[Any]:
         doubts.c.taken_by,
         and_(
             jobs.c.state == State.PUBLISHED,
-            # Asked of rehearsals alone: nothing else is taken down yet.
+            # Asked of rehearsals alone: anything else is taken down by a job.
             jobs.c.queue == REHEARSAL,
             exists().where(job_events.c.job_id == jobs.c.id, job_events.c.event == "withdraw"),
         ).label("withdrawn"),
+        jobs.c.removes,
+        deleted_at().label("deleted_at"),
     ).select_from(_joined())
+
+
+def deleted_at() -> ColumnElement[datetime | None]:
+    """When the post of the row's job was deleted from its page; null while it was not."""
+    removals = jobs.alias("removals")
+    return (
+        select(func.max(removals.c.settled_at))
+        .where(removals.c.removes == jobs.c.id, removals.c.state == State.PUBLISHED)
+        .correlate(jobs)
+        .scalar_subquery()
+    )
 
 
 def job_row(row: Mapping[Any, Any]) -> JobRow:

@@ -37,8 +37,9 @@ def neighbours(
 ) -> tuple[Neighbour, ...]:
     """What is live, may be live or waits on the channel within ``AROUND`` of ``at``, nearest first.
 
-    At most ``MOST`` of each. ``but``: a post whose own jobs are left out; so are rehearsals. A post
-    that a person saw live and gave no link of is not among them: nothing names it by its channel.
+    At most ``MOST`` of each; what was deleted from its page is not among them. ``but``: a post
+    whose own jobs are left out; so are rehearsals. Nor is a post among them that a person saw live
+    and gave no link of: nothing names it by its channel.
     """
     found = conn.execute(
         text(NEIGHBOURS),
@@ -87,10 +88,12 @@ WITH found AS (
 )
 SELECT found.id, found.at, found.state, job.post_id, job.content
   FROM found CROSS JOIN LATERAL (
-       SELECT j.post_id, j.queue, c.content
+       SELECT j.post_id, j.queue, j.kind, c.content
          FROM publisher.jobs j JOIN publisher.job_contents c ON c.job_id = j.id
         WHERE j.id = found.id OFFSET 0) AS job
- WHERE job.queue <> :rehearsal
+ WHERE job.queue <> :rehearsal AND job.kind <> 'delete'
+   AND NOT EXISTS (SELECT FROM publisher.jobs r
+                    WHERE r.removes = found.id AND r.state = 'published')
    AND (CAST(:but AS bigint) IS NULL OR job.post_id IS DISTINCT FROM CAST(:but AS bigint))
  ORDER BY abs(extract(epoch FROM found.at - CAST(:at AS timestamptz))), found.id
 """

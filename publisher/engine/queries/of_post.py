@@ -11,6 +11,7 @@ from sqlalchemy import Connection, and_, exists, or_, select
 from publisher.engine.errors import NotFound
 from publisher.engine.job import OPEN, JobId, State
 from publisher.engine.outcome import Proof
+from publisher.engine.queries.listing import deleted_at
 from publisher.engine.schema import attempts, channels, job_contents, jobs
 
 _CERTAIN: Final = (Proof.NOT_SENT, Proof.REFUSED, Proof.ABSENT)
@@ -43,6 +44,8 @@ class PostJob:
     version: int | None
     content_sha256: bytes
     has_uncertain_attempt: bool
+    deleted_at: datetime | None = None
+    """Since when it is known to be gone from its page, by a job that was to take it down."""
 
     @property
     def is_open(self) -> bool:
@@ -86,7 +89,7 @@ def jobs_of_post(conn: Connection, post_id: int, *, kind: str | None = None) -> 
             jobs.c.kind, jobs.c.state, jobs.c.due_at, jobs.c.useful_until, jobs.c.hold_reason,
             jobs.c.attempts, jobs.c.reason, jobs.c.remote_id, jobs.c.replaces, jobs.c.repeats,
             job_contents.c.version_id, job_contents.c.version, job_contents.c.content_sha256,
-            uncertain.label("has_uncertain_attempt"),
+            uncertain.label("has_uncertain_attempt"), deleted_at().label("deleted_at"),
         )
         .join(job_contents, job_contents.c.job_id == jobs.c.id)
         .join(channels, channels.c.id == jobs.c.channel_id)

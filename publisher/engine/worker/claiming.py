@@ -124,6 +124,8 @@ class Claiming:
             self.station.channels.update(ledger.channels(conn, sorted(stale)))
         begun = [job.id for job in jobs if job.attempts]
         earlier = ledger.earlier_attempts(conn, begun) if begun else {}
+        new = [job.id for job in jobs if job.replaces is not None]
+        before = ledger.replaced_by(conn, new) if new else {}
         for job in jobs:
             channel = self.station.channels[job.channel_id]
             try:
@@ -140,6 +142,8 @@ class Claiming:
                 lease_at=now,
                 progress=current_progress(job),
                 earlier=earlier.get(job.id, ()),
+                before=before.get(job.id, ()),
             )
             self.station.stock.held[job.id] = held
-            self.preparing.route(held)
+            if self.preparing.replacing.taken_up(held):
+                self.preparing.route(held)

@@ -13,6 +13,7 @@ import structlog
 from publisher.engine import ledger, retry
 from publisher.engine.adapter import LookQuery, More, Ready, Wait, boottime
 from publisher.engine.evidence import Absent, Found, Inconclusive
+from publisher.engine.ledger import Replaced
 from publisher.engine.outcome import Deferred, Rejected, Unauthorized
 from publisher.engine.retry import Settlement
 from publisher.engine.worker.held import (
@@ -90,6 +91,9 @@ class Dispatch:
     def _looked(self, report: Looked) -> None:
         held, stock = report.held, self.stock
         stock.looked.append(report)
+        if report.replaced is not None:
+            self._looked_for_replaced(report, report.replaced)
+            return
         match report.evidence:
             case Found(remote_id, permalink):
                 attempt = report.attempt
@@ -107,6 +111,17 @@ class Dispatch:
                 stock.end(held, retry.look_unclear(reason))
             case _:  # pragma: no cover - mypy proves that nothing gets here
                 assert_never(report.evidence)
+
+    def _looked_for_replaced(self, report: Looked, replaced: Replaced) -> None:
+        if isinstance(report.evidence, Found):
+            return  # it is written first, where looks are kept
+        held = report.held
+        end = self.preparing.replacing.looked(held, replaced, report.evidence)
+        if end is not None:
+            self.stock.end(held, end)
+            return
+        held.searched += 1
+        self.preparing.route(held)
 
     # Orders to hands
 
@@ -157,21 +172,25 @@ class Dispatch:
         started = False
         while stock.looks and hands.idle:
             held, ready = stock.looks[0]
-            attempt = held.to_look_at
+            replaced = held.replaced
+            attempt = held.to_look_at if replaced is None else replaced.attempt
             if not stock.holds(held) or attempt is None:
                 stock.looks.popleft()
                 continue
-            settled_at = held.earlier[-1].begun_at + timedelta(seconds=self.station.policy.settling)
+            last = held.earlier[-1].begun_at if replaced is None else replaced.last_begun_at
+            settled_at = last + timedelta(seconds=self.station.policy.settling)
             early = (settled_at - self.station.now()).total_seconds()
             if early > 0:
                 stock.looks.popleft()
                 stock.end(held, retry.wait("the page may not show the first send yet", early))
                 continue
             query = LookQuery(
-                task=held.task,
+                task=held.task if replaced is None else replaced.task(held.channel),
                 began_at=attempt.begun_at,
                 now=self.station.now(),
-                bound=ledger.bound_elsewhere(conn, held.channel.id, held.id, attempt.begun_at),
+                bound=ledger.bound_elsewhere(
+                    conn, held.channel.id, attempt.job_id, attempt.begun_at
+                ),
             )
             self._record_hands(conn, [held])
             stock.looks.popleft()
@@ -181,7 +200,7 @@ class Dispatch:
                     break
                 continue
             held.busy = True
-            hands.give(DoLook(held, query, attempt))
+            hands.give(DoLook(held, query, attempt, replaced))
             started = True
         return started
 

@@ -164,4 +164,4 @@ def _look(order: DoLook) -> Report:
     except Exception as error:
         log.exception("look.broke", job=order.held.job.key)
         evidence = Inconclusive(f"the look broke: {type(error).__name__}")
-    return Looked(order.held, order.attempt, evidence, monotonic() - begun)
+    return Looked(order.held, order.attempt, evidence, monotonic() - begun, order.replaced)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from publisher.engine.adapter import Adapter, LookQuery, Progress, Ready, SendPermit, Step, Task
 from publisher.engine.evidence import Evidence
 from publisher.engine.job import Channel, JobId, Token
-from publisher.engine.ledger import Claimed, EarlierAttempt
+from publisher.engine.ledger import Claimed, EarlierAttempt, Replaced
 from publisher.engine.outcome import Outcome, Proof
 from publisher.engine.retry import Standing
 
@@ -21,7 +21,8 @@ class Held:
     """One claimed job in this worker's memory.
 
     ``lease_at``: boot clock, from before the lease was asked for. ``looked``: a look since the
-    last attempt was clean. ``busy``: a hand is at it.
+    last attempt was clean. ``before``: sent jobs that this one replaces, of which ``searched`` were
+    looked for and not seen. ``busy``: a hand is at it.
     """
 
     job: Claimed
@@ -31,6 +32,8 @@ class Held:
     progress: Progress = field(default_factory=dict)
     earlier: tuple[EarlierAttempt, ...] = ()
     looked: bool = False
+    before: tuple[Replaced, ...] = ()
+    searched: int = 0
     busy: bool = False
     hand_recorded: bool = False
     permit: SendPermit | None = None
@@ -91,6 +94,13 @@ class Held:
         return doubtful[0] if doubtful else None
 
     @property
+    def replaced(self) -> Replaced | None:
+        """The next job to look for that this one replaces, before its own first send."""
+        if self.job.attempts or self.searched >= len(self.before):
+            return None
+        return self.before[self.searched]
+
+    @property
     def can_look(self) -> bool:
         """Whether this platform shows what is on the page."""
         return self.adapter.capabilities(self.job.content, self.progress).can_look
@@ -123,11 +133,12 @@ class DoStep:
 
 @dataclass(frozen=True, slots=True)
 class DoLook:
-    """Look for an earlier attempt before a second send."""
+    """Look for an earlier attempt before a second send, or for one of a job ``replaced``."""
 
     held: Held
     query: LookQuery
     attempt: EarlierAttempt
+    replaced: Replaced | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +170,7 @@ class Looked:
     attempt: EarlierAttempt
     evidence: Evidence
     took: float
+    replaced: Replaced | None = None
 
 
 @dataclass(frozen=True, slots=True)

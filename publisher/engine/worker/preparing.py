@@ -11,11 +11,13 @@ import structlog
 
 from publisher.engine import ledger, retry
 from publisher.engine.adapter import Progress, boottime
+from publisher.engine.evidence import Found
 from publisher.engine.outcome import Certain, Deferred, Reason
 from publisher.engine.points import Point
 from publisher.engine.retry import Settlement
 from publisher.engine.tally import Count
 from publisher.engine.worker.held import Held
+from publisher.engine.worker.replacing import Replacing
 from publisher.engine.worker.station import Station, first_line, is_about_the_data
 from publisher.engine.worker.stock import Kept
 
@@ -28,6 +30,11 @@ class Preparing:
 
     station: Station
 
+    @property
+    def replacing(self) -> Replacing:
+        """What follows from what a job replaces."""
+        return Replacing(self.station)
+
     def keep(self, conn: psycopg.Connection[Any]) -> bool:
         """Store progress and looks; then each job goes on, or back."""
         stock = self.station.stock
@@ -35,7 +42,7 @@ class Preparing:
             looked = stock.looked.pop(0)
             ledger.record_look(
                 conn,
-                job_id=looked.held.id,
+                job_id=looked.attempt.job_id,
                 attempt=looked.attempt.number,
                 token=looked.attempt.token,
                 by=self.station.who,
@@ -43,6 +50,10 @@ class Preparing:
                 evidence={"kind": type(looked.evidence).__name__, **asdict(looked.evidence)},
             )
             self.station.tally.count(Count.LOOKS, type(looked.evidence).__name__)
+            if looked.replaced is not None and isinstance(looked.evidence, Found):
+                end = self.replacing.found(conn, looked, looked.replaced, looked.evidence)
+                if stock.holds(looked.held):
+                    stock.end(looked.held, end)
         kept = [item for item in stock.kept if stock.holds(item.held)]
         stock.kept = kept
         if not kept:
@@ -100,17 +111,30 @@ class Preparing:
         try:
             ready = held.adapter.prepared(held.task)
             must_look = held.to_look_at is not None and not held.looked and held.can_look
+            unseen = self._pass_over(held)
         except Exception as error:
             log.exception("prepare.broke", job=held.job.key)
             broke = Deferred(Reason.STEP_FAILED, f"preparing broke: {type(error).__name__}")
             self.end_unsent(held, broke)
             return
-        if ready is None:
+        if unseen is not None:
+            self.station.stock.end(held, unseen)
+        elif ready is None:
             self.station.stock.steps.append(held)
-        elif must_look:
+        elif must_look or held.replaced is not None:
             self.station.stock.looks.append((held, ready))
         else:
             self.station.stock.ready.append((held, ready))
+
+    def _pass_over(self, held: Held) -> Settlement | None:
+        """Leave out replaced jobs that no look can show; how it ends where one is doubtful."""
+        while (replaced := held.replaced) is not None:
+            if self.replacing.can_look(held, replaced):
+                break
+            if not (replaced.is_certain or replaced.let_go):
+                return self.replacing.hold(held, replaced, "this platform cannot be looked at")
+            held.searched += 1
+        return None
 
     def end_unsent(self, held: Held, outcome: Certain) -> None:
         """End a claim whose step failed for certain."""

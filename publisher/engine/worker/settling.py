@@ -17,6 +17,7 @@ from publisher.engine import ledger, retry
 from publisher.engine.alert import Alert, Incident
 from publisher.engine.job import State, Token
 from publisher.engine.ledger import Key
+from publisher.engine.outcome import Reason
 from publisher.engine.points import Point
 from publisher.engine.retry import Rest, Settlement
 from publisher.engine.tally import Count
@@ -43,6 +44,7 @@ class Settling:
         if len(batch) > _SET:
             batch = dict(list(batch.items())[:_SET])
         self._space(conn, batch)
+        self._tell(conn, batch)
         self.station.at(Point.BEFORE_SETTLE)
         try:
             settled = ledger.settle(conn, batch)
@@ -76,6 +78,16 @@ class Settling:
         except psycopg.errors.LockNotAvailable:
             for place, rest in rests.items():
                 self.station.stock.rest(place, rest)
+
+    def _tell(self, conn: psycopg.Connection[Any], batch: dict[Key, Settlement]) -> None:
+        """Tell people of what will wait for them; before it is written, so that nobody is spared.
+
+        A crash in between tells of it again, which is once by the alert's own key.
+        """
+        for (job_id, _), end in batch.items():
+            if end.reason == Reason.REPLACED_UNCLEAR:
+                alert = Alert(Incident.REPLACED, job_id=job_id, detail=end.detail)
+                self.station.alarm(conn, alert)
 
     def _settle_one_by_one(
         self, conn: psycopg.Connection[Any], batch: dict[Key, Settlement]

@@ -147,3 +147,30 @@ def test_a_new_password_opens_the_account_that_was_shut(town: Town) -> None:
 def test_a_password_typed_as_the_address_is_not_kept(town: Town) -> None:
     fail(town, "plover kettle ninety")
     assert not town.all("SELECT 1 FROM login_failures WHERE key LIKE '%plover%'")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["a\x00nn@example.org", "\x00ann@example.org ", "ANN@example.org"]
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_one_account_is_one_door_however_its_address_is_spelled(
+    town: Town, spelled: str, *, is_there: bool
+) -> None:
+    if is_there:
+        town.join(ANN)
+    for _ in range(5):
+        fail(town, spelled)
+    assert wait_of(town)
+    assert len(counts(town, "account")) == 1
+
+
+def test_letters_that_the_database_alone_takes_for_one_are_one_door(town: Town) -> None:
+    town.join("iris@example.org")
+    other = "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}ris@example.org"
+    (row,) = town.all("SELECT lower(:other) = 'iris@example.org' AS is_same", other=other)
+    for _ in range(5):
+        fail(town, other)
+    if row.is_same:  # by the server's locale
+        assert wait_of(town, "iris@example.org")
+    else:
+        assert town.sign_in("iris@example.org")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from publisher.editorial import posts
+from publisher.editorial import posts, removals, reviews, schedules, versions
+from publisher.editorial.documents import Document, Variant
 from publisher.editorial.posts import Destination, Draft
-from publisher.engine import ledger, retry
+from publisher.engine import ledger, queries, retry
 from publisher.engine.alert import Alert, Incident
 from publisher.engine.content import Letter, Post, digest
 from publisher.engine.job import Hold, JobId, State, Token
@@ -19,6 +20,7 @@ from publisher.engine.ledger import Claimed, Doubt, Moved
 from publisher.engine.ledger import alerts as alert_ledger
 from publisher.engine.outcome import Published, Reason, Unauthorized
 from publisher.engine.registry import Registry
+from publisher.engine.removal import Removing
 from publisher.engine.retry import Rest, Settlement
 from tests.engine.fallen import Fallen, replay
 from tests.engine.ground import (
@@ -104,6 +106,7 @@ class Past:
         past = cls(ground, folder)
         past.files()
         past.sends()
+        past.deletions()
         past.people()
         past.doubts()
         past.verdicts()
@@ -111,6 +114,7 @@ class Past:
         past.lates()
         past.looks()
         past.the_rest()
+        past.edits()
         # Last: what is under way stays so.
         past.jobs["claimed"] = past.desk.claimed().id
         past.start_hand(past.desk.claimed())
@@ -140,6 +144,25 @@ class Past:
         foreign = at.ends(published("second"))
         assert self.ground.state(foreign.id) is State.UNKNOWN
         self.jobs["another's id"] = foreign.id
+
+    def deletions(self) -> None:
+        """Posts that are taken down again: one is gone, one is still to go, one stays."""
+        for name, end in (
+            ("deleted", published("removed:1")),
+            ("to be deleted", None),
+            ("not deleted", refused()),
+        ):
+            job = self.jobs[f"{name}, live"] = self.desk.put(State.PUBLISHED).id
+            with self.ground.app.engine.begin() as conn:
+                new = removals.new_job(
+                    queries.live_job(conn, job), now=queries.clock(conn), who="chief",
+                    registry=Registry([Removing(Fake())]),
+                )  # fmt: skip
+                # No job here has a platform's key.
+                (added,) = ledger.enqueue(conn, [replace(new, platform_key=None)])
+            self.jobs[name] = added.job_id
+            if end is not None:
+                self.desk.ends(end, job_id=added.job_id)
 
     def people(self) -> None:
         """What editors and operators did."""
@@ -418,6 +441,58 @@ class Past:
         step = Progressed(job)
         assert ledger.save_progress(ground.conn, [step.stored], lease=60.0)
         self.jobs["on its way"] = job.id
+
+    def edits(self) -> None:
+        """What became of posts that were changed after their approval, or refused and mended."""
+        at = self.desk
+        self.jobs["mended"] = at.ends(refused()).id
+        self.save("mended", "shorter")
+        self.review(reviews.approve, "mended")
+        self.jobs["mends it"] = self.schedule_again("mended")
+        at.ends(published("mended"), job_id=self.jobs["mends it"])
+        self.jobs["begun, then changed"] = at.ends(refused_for_now()).id
+        self.save("begun, then changed", "better")
+        self.review(reviews.approve, "begun, then changed")
+        (successor,) = self.ground.sql(
+            "SELECT id FROM jobs WHERE replaces = %s", self.jobs["begun, then changed"]
+        )
+        self.jobs["has its place"] = successor["id"]
+        self.jobs["awaits its approval"] = at.post(due=timedelta(hours=1))
+        self.save("awaits its approval", "not yet approved")
+        self.jobs["approval withdrawn"] = at.post(due=timedelta(hours=1))
+        self.review(reviews.withdraw, "approval withdrawn")
+        self.jobs["withdrawn and approved anew"] = at.ends(published("approved once")).id
+        self.review(reviews.withdraw, "withdrawn and approved anew")
+        self.review(reviews.approve, "withdrawn and approved anew")
+        self.jobs["in a form of its own"] = at.post()
+        self.save("in a form of its own", "for all", own="for this one")
+        self.review(reviews.approve, "in a form of its own")
+        at.ends(published("own form"), job_id=self.jobs["in a form of its own"])
+
+    def save(self, name: str, text: str, *, own: str | None = None) -> None:
+        variants = {} if own is None else {self.desk.channel_id: Variant.of(text=own)}
+        with self.ground.app.engine.begin() as conn:
+            versions.save(
+                conn, self.post_of(name), Document(Post(text), variants=variants), who="editor",
+                revision=None, registry=Registry([Fake()]),
+            )  # fmt: skip
+
+    def review(self, act: Callable[..., object], name: str) -> None:
+        how = {} if act is reviews.withdraw else {"registry": Registry([Fake()])}
+        with self.ground.app.engine.begin() as conn:
+            act(conn, self.post_of(name), who="chief", **how)
+
+    def schedule_again(self, name: str) -> JobId:
+        place = Destination(self.desk.channel_id, datetime.now(UTC), "UTC")
+        with self.ground.app.engine.begin() as conn:
+            done = schedules.schedule(
+                conn, self.post_of(name), [place], who="chief", registry=Registry([Fake()]),
+                useful_for=USEFUL_FOR,
+            )  # fmt: skip
+        return done.jobs[0].job_id
+
+    def post_of(self, name: str) -> int:
+        return int(self.ground.row(self.jobs[name])["post_id"])
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,13 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "INSERT INTO quarantined (job_id, quarantine_id, strict) VALUES ([moved], 1, true)",
         "UPDATE jobs SET hold_reason = NULL WHERE id = [in quarantine]",
     ),
+    "D18": (
+        "UPDATE attempts SET proof = 'forced' WHERE job_id = [mended]",
+        "UPDATE attempts SET outcome = 'published', remote_id = 'x' WHERE job_id = [mended]",
+        "UPDATE jobs SET state = 'unknown' WHERE id = [mended]",
+        "UPDATE jobs SET replaces = [fresh] WHERE id = [has its place]",
+        ("UPDATE attempts SET proof = 'repeat_safe' WHERE job_id = [begun, then changed]"),
+    ),
     "L01": (
         "DELETE FROM jobs WHERE id = [moved]",
         "UPDATE job_keys SET job_id = 9999 WHERE job_id = [live 0]",
@@ -352,6 +359,43 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         ("INSERT INTO channel_events (channel_id, who, event)"
         " VALUES (1, 'x', 'rehearsal_allowed')"),
     ),
+    "T31": (
+        "UPDATE jobs SET hold_reason = NULL WHERE id = [awaits its approval]",
+        "UPDATE jobs SET hold_reason = NULL WHERE id = [approval withdrawn]",
+        ("UPDATE jobs SET hold_reason = NULL, state = 'claimed' WHERE id = [approval withdrawn]"),
+        ("UPDATE approvals SET withdrawn_at = clock_timestamp(), withdrawn_by = 'x' WHERE"
+        " version_id = (SELECT version_id FROM job_contents WHERE job_id = [moved])"),
+        ("UPDATE posts SET trashed_at = clock_timestamp(), trashed_by = 'x' WHERE id ="
+        " (SELECT post_id FROM jobs WHERE id = [moved])"),
+        ("INSERT INTO post_versions (id, post_id, number, content, content_sha256, created_by,"
+        " created_at) SELECT 9999, post_id, 9, 'x', sha256('x'), 'x', now() FROM jobs"
+        " WHERE id = [moved]"),
+        "UPDATE jobs SET state = 'scheduled', hold_reason = NULL WHERE id = [mended]",
+    ),
+    "T32": (
+        ("UPDATE approvals SET approved_at = now() + interval '1 hour' WHERE version_id ="
+        " (SELECT version_id FROM job_contents WHERE job_id = [live 0]);"
+        " DELETE FROM post_events WHERE event = 'approved'"),
+        ("UPDATE post_events SET event = 'approval_withdrawn' WHERE event = 'approved' AND"
+        " post_id = (SELECT post_id FROM jobs WHERE id = [withdrawn and approved anew])"),
+        "UPDATE attempts SET content_sha256 = sha256('x') WHERE job_id = [live 0]",
+        "UPDATE attempts SET version = 7 WHERE job_id = [live 0]",
+        ("UPDATE attempts SET content_sha256 = (SELECT v.content_sha256 FROM post_versions v JOIN"
+        " job_contents c ON c.version_id = v.id WHERE c.job_id = [in a form of its own])"
+        " WHERE job_id = [in a form of its own]"),
+        ("UPDATE posts SET trashed_at = now() - interval '1 day', trashed_by = 'x' WHERE id ="
+        " (SELECT post_id FROM jobs WHERE id = [live 0])"),
+    ),
+    "T33": (
+        ("UPDATE post_versions SET content = content || ' ' WHERE id = (SELECT version_id"
+        " FROM job_contents WHERE job_id = [live 0])"),
+        "UPDATE version_variants SET content = content || ' '",
+        "DELETE FROM version_variants",
+        ("UPDATE post_versions SET first_comment = 'more' WHERE id = (SELECT version_id"
+        " FROM job_contents WHERE job_id = [live 0])"),
+        ("UPDATE post_versions SET whole_sha256 = NULL WHERE id = (SELECT version_id"
+        " FROM job_contents WHERE job_id = [in a form of its own])"),
+    ),
     "C01": (
         "DELETE FROM jobs WHERE id = [live 0]",
         "UPDATE looks SET job_id = 9999 WHERE job_id = [found]",
@@ -400,5 +444,30 @@ PLANTED: Final[dict[str, tuple[str, ...]]] = {
         "UPDATE jobs SET channel_id = 9999 WHERE id = [live 0]",
         "UPDATE approvals SET version_id = 9999 WHERE version_id = 1",
         "UPDATE channels SET remote_id = 'r1', platform = 'fake'",
+    ),
+    "C12": (
+        ("UPDATE channels SET workspace_id = 9 WHERE id = (SELECT channel_id FROM jobs WHERE id ="
+        " [live 0])"),
+        ("UPDATE posts SET workspace_id = 9 WHERE id = (SELECT post_id FROM jobs"
+        " WHERE id = [moved])"),
+        ("INSERT INTO channels (id, workspace_id, platform, name, remote_id)"
+        " OVERRIDING SYSTEM VALUE VALUES (99, 9, 'fake', 'elsewhere', 'e');"
+        " INSERT INTO post_targets (post_id, channel_id) SELECT post_id, 99 FROM jobs"
+        " WHERE id = [moved]"),
+        ("UPDATE job_contents SET content = '{\"media\":[{\"sha256\":\"' || repeat('ab', 32)"
+        " || '\"}]}' WHERE job_id = [moved]"),
+    ),
+    "C13": (
+        "UPDATE jobs SET removes = NULL WHERE id = [deleted]",
+        "UPDATE jobs SET removes = [live 0] WHERE id = [to be deleted]",
+        "UPDATE jobs SET removes = [deleted, live] WHERE id = [to be deleted]",
+        "UPDATE jobs SET kind = 'publish' WHERE id = [to be deleted]",
+        "UPDATE jobs SET state = 'unknown', remote_id = NULL WHERE id = [to be deleted, live]",
+        "DELETE FROM job_events WHERE event = 'withdraw'",
+        ("INSERT INTO job_events (job_id, event, who, detail) SELECT removes, 'withdraw', 'x',"
+        " jsonb_build_object('how', 'deleted', 'by', key) FROM jobs JOIN job_keys ON job_id = id"
+        " WHERE id = [not deleted]"),
+        ("UPDATE jobs SET state = 'scheduled', removes = [to be deleted, live]"
+        " WHERE id = [not deleted]"),
     ),
 }  # fmt: skip

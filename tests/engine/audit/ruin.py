@@ -16,6 +16,7 @@ TABLES = (
     "jobs", "job_contents", "job_keys", "attempts", "remote_posts", "looks", "verdicts", "doubts",
     "job_events", "unique_locks", "gates", "incarnations", "orphans", "channels", "posts",
     "post_versions", "approvals", "post_channels", "quarantined", "pulse",
+    "version_variants", "post_events", "post_targets",
 )  # fmt: skip
 
 _CONSTRAINTS = """

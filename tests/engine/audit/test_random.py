@@ -79,6 +79,8 @@ def _ended_unsent(before: Row, _: Row) -> bool:
 FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
     "approvals.approved_at past": (_ONCE, None),
     "approvals.approved_by word": (_ONCE, None),
+    "approvals.withdrawn_by other": (_ONCE, None),
+    "approvals.withdrawn_by word": (_ONCE, None),
     "attempts.answer null": (_WIRE, None),
     "attempts.answer empty": (_WIRE, None),
     "attempts.answer other": (_WIRE, None),

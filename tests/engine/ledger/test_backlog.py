@@ -239,7 +239,7 @@ def test_other_holds_kinds_and_channels_are_left_alone(lane: Lane) -> None:
     by_hand = lane.add(run_at=ago(DAY))
     with lane.ground.app.engine.begin() as conn:
         ledger.hold(conn, by_hand, who="p")
-    lane.add(run_at=ago(DAY), kind="delete")
+    lane.add(run_at=ago(DAY), kind="delete", removes=lane.put(State.PUBLISHED).id)
     lane.ground.lane().add(run_at=ago(DAY))
     mark(lane)
     assert sort(lane) == 0

@@ -15,7 +15,7 @@ from publisher.engine.errors import Conflict, NotFound
 from publisher.engine.job import Hold, JobId, State, public_id
 from publisher.engine.ledger import Moved, Progressed
 from publisher.engine.transitions import Event, allowed
-from tests.engine.ground import Lane, key, published
+from tests.engine.ground import Ground, Lane, key, published
 
 S = State
 LATER = datetime(2031, 1, 2, tzinfo=UTC)
@@ -159,6 +159,16 @@ def test_what_is_not_held_cannot_be_released(lane: Lane) -> None:
     assert refusal.value.code == "not-held"
 
 
+def test_what_holds_others_holds_not_this_one(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    first, second, third = jobs = [lane.put(S.SCHEDULED).id for _ in range(3)]
+    for job in jobs:
+        do(lane, Event.HOLD, job)
+    do(lane, Event.RELEASE_HOLD, second)
+    held = [lane.ground.row(job)["hold_reason"] for job in (first, second, third)]
+    assert held == [Hold.PERSON, None, Hold.PERSON]
+
+
 # Replace
 
 
@@ -251,6 +261,29 @@ def test_a_job_does_not_come_back_beside_its_successor(
         # The caller's transaction is still good.
         ledger.cancel(conn, successor, who="me")
         assert VERBS[event](conn, job.id).state is S.SCHEDULED
+
+
+@pytest.mark.parametrize(
+    ("state", "event"), [(S.FAILED, Event.REQUEUE), (S.CANCELLED, Event.RESTORE)]
+)
+def test_a_job_comes_back_beside_what_took_another_s_place(
+    lane: Lane, state: State, event: Event
+) -> None:
+    post, other = (
+        lane.ground.one("INSERT INTO posts (created_by) VALUES ('me') RETURNING id")
+        for _ in range(2)
+    )
+    job = lane.put(state, post_id=post)
+    lane.put(S.PUBLISHED, post_id=other)
+    lane.put(S.PUBLISHED, post_id=post, kind="delete")
+    lane.ground.lane().put(S.PUBLISHED, post_id=post)
+    assert do(lane, event, job.id).state is S.SCHEDULED
+    do(lane, Event.CANCEL, job.id)
+    newer = lane.put(S.PUBLISHED, post_id=post)
+    with pytest.raises(Conflict) as refusal:
+        do(lane, Event.RESTORE, job.id)
+    assert refusal.value.code == "replaced"
+    assert public_id(newer.id) in str(refusal.value)
 
 
 # Gates
