@@ -316,7 +316,7 @@ MIXED, MOVED = "PB040", "PB041"
         (
             (
                 "INSERT INTO publisher.jobs (id, channel_id, post_id, kind, queue, due_at, run_at)"
-                " VALUES (99, 2, 1, 'delete', 'publish', now(), now())"
+                " VALUES (99, 2, 1, 'other', 'publish', now(), now())"
             ),
             MIXED,
         ),

@@ -42,6 +42,10 @@ KEYS: dict[str, list[str]] = {
             "post_id, channel_id, kind WHERE ((post_id IS NOT NULL) AND (state = ANY"
             " (ARRAY['scheduled'::text, 'claimed'::text, 'sending'::text, 'unknown'::text])))"
         ),
+        (
+            "removes WHERE ((removes IS NOT NULL) AND (state = ANY"
+            " (ARRAY['scheduled'::text, 'claimed'::text, 'sending'::text, 'unknown'::text])))"
+        ),
     ],
     "login_failures": ["key"],
     "looks": ["id"],

@@ -18,7 +18,7 @@ from publisher.engine.job import JobId, State, public_id
 from publisher.sandbox.behaviours import Behaviour
 from publisher.sandbox.process import SandboxProcess
 from tests.engine.ground import Ground, await_that
-from tests.reconciler.stage import HORIZON, Channel, Process, Stage
+from tests.reconciler.stage import HORIZON, Channel, Stage
 
 S = State
 pytestmark = pytest.mark.timeout(300)
@@ -26,25 +26,19 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def stage(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """One reconciler for all tests here."""
+    """One worker and one reconciler for all tests here."""
     folder = tmp_path_factory.mktemp("stage")
     with (
         SandboxProcess.start(folder / "sandbox", pages=0, accounts=0, fsync=False) as sandbox,
         Stage.open(ground, sandbox, folder) as opened,
     ):
-        opened.start("reconciler").says("reconciler.started")
+        worker, reconciler = opened.worker(), opened.start("reconciler")
+        worker.says("worker.started")
+        reconciler.says("reconciler.started")
         yield opened
-
-
-@pytest.fixture
-def worker(stage: Stage) -> Iterator[Process]:
-    """A worker for one test, ended in order unless the test ended it."""
-    process = stage.worker()
-    process.says("worker.started")
-    yield process
-    if process.process.poll() is None:
-        process.send(signal.SIGTERM)
-        assert process.ends() == 0
+        for process in (worker, reconciler):
+            process.send(signal.SIGTERM)
+        assert [worker.ends(), reconciler.ends()] == [0, 0]
 
 
 @pytest.fixture(params=["facebook_pages", "mastodon", "bluesky", "telegram"])
@@ -57,8 +51,8 @@ def facebook(stage: Stage) -> Channel:
     return stage.channel()
 
 
-def live(page: Channel, text: str = "The price is wrong") -> JobId:
-    job = page.post(text)
+def live(page: Channel, text: str = "The price is wrong", *, queue: str = "publish") -> JobId:
+    job = page.post(text, queue=queue)
     page.stage.await_state(job, S.PUBLISHED)
     assert page.texts()[0] == text
     return job
@@ -111,7 +105,6 @@ def nothing_is_wrong(stage: Stage) -> None:
     assert report.unasked == ()
 
 
-@pytest.mark.usefixtures("worker")
 def test_it_is_deleted_and_both_jobs_say_so(stage: Stage, page: Channel) -> None:
     job = live(page)
     removal = ask(stage, job)
@@ -119,7 +112,6 @@ def test_it_is_deleted_and_both_jobs_say_so(stage: Stage, page: Channel) -> None
     assert (stage.was_ever(removal), proofs(stage, removal)) == (["published"], [None])
 
 
-@pytest.mark.usefixtures("worker")
 def test_what_is_gone_already_is_deleted(stage: Stage, page: Channel) -> None:
     job = live(page)
     stage.control.take_down(page.ids()[0])
@@ -128,9 +120,9 @@ def test_what_is_gone_already_is_deleted(stage: Stage, page: Channel) -> None:
     assert stage.was_ever(removal) == ["published"]
 
 
-@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize(
-    "behaviour", [Behaviour.LOSE_ANSWER, Behaviour.ACCEPT_AND_502, Behaviour.DROP]
+    "behaviour",
+    [Behaviour.LOSE_ANSWER, Behaviour.ACCEPT_AND_502, Behaviour.DROP, Behaviour.FAIL_500],
 )
 def test_an_answer_that_says_nothing_is_a_doubt_and_the_page_or_a_repeat_settles_it(
     stage: Stage, page: Channel, behaviour: Behaviour
@@ -144,7 +136,7 @@ def test_an_answer_that_says_nothing_is_a_doubt_and_the_page_or_a_repeat_settles
     verdicts = [one["decision"] for one in stage.verdicts(removal)]
     if page.platform == "telegram":
         assert verdicts == ["repeat"]
-    elif behaviour is not Behaviour.DROP:
+    elif behaviour in {Behaviour.LOSE_ANSWER, Behaviour.ACCEPT_AND_502}:
         assert verdicts == ["live"]
         assert stage.looks(removal)[-1]["evidence"]["kind"] == "Found"
     else:
@@ -153,7 +145,25 @@ def test_an_answer_that_says_nothing_is_a_doubt_and_the_page_or_a_repeat_settles
         assert proofs(stage, removal) == ["repeat_safe", None]
 
 
-@pytest.mark.usefixtures("worker")
+def test_what_is_put_off_is_asked_for_later_after_a_look_where_one_can_be_had(
+    stage: Stage, page: Channel
+) -> None:
+    job = live(page)
+    page.behave(Behaviour.REFUSE_LIMITED, endpoint="delete", times=1)
+    removal = ask(stage, job)
+    await_that(lambda: stage.row(removal)["failures"] == 1)
+    assert page.texts() == ["The price is wrong"]
+    # The minute that the platform asked for is not waited out.
+    stage.ground.sql("UPDATE gates SET not_before = NULL WHERE channel_id = %s", page.id)
+    stage.ground.sql("UPDATE jobs SET run_at = now() WHERE id = %s", removal)
+    is_gone(stage, page, job, removal)
+    assert (stage.was_ever(removal), proofs(stage, removal)) == (
+        ["deferred", "published"], ["refused", None],
+    )  # fmt: skip
+    looked = [look["evidence"]["kind"] for look in stage.looks(removal)]
+    assert looked == ([] if page.platform == "telegram" else ["Absent"])
+
+
 def test_a_refusal_ends_it_and_leaves_the_post_live(stage: Stage, facebook: Channel) -> None:
     job = live(facebook)
     facebook.behave(
@@ -170,7 +180,6 @@ def test_a_refusal_ends_it_and_leaves_the_post_live(stage: Stage, facebook: Chan
     is_gone(stage, facebook, job, again)
 
 
-@pytest.mark.usefixtures("worker")
 def test_one_that_never_works_has_failed_once_a_look_sees_the_post_and_tries_are_over(
     stage: Stage, facebook: Channel
 ) -> None:
@@ -187,7 +196,6 @@ def test_one_that_never_works_has_failed_once_a_look_sees_the_post_and_tries_are
     nothing_is_wrong(stage)
 
 
-@pytest.mark.usefixtures("worker")
 def test_where_nobody_can_look_a_person_says_that_it_is_gone(stage: Stage) -> None:
     page = stage.channel("telegram")
     job = live(page)
@@ -218,16 +226,18 @@ def test_where_nobody_can_look_a_person_says_that_it_is_gone(stage: Stage) -> No
 def test_a_worker_killed_while_it_asks_leaves_a_doubt_that_the_next_ends(
     stage: Stage, page: Channel
 ) -> None:
-    first = stage.worker()
+    """On a queue of its own, which the module's worker does not serve."""
+    queue = f"killed {page.id}"
+    first = stage.worker(QUEUES=queue)
     first.says("worker.started")
-    job = live(page)
+    job = live(page, queue=queue)
     page.behave(Behaviour.ACCEPT_AND_HANG, endpoint="delete", times=1)
     removal = ask(stage, job)
     await_that(lambda: page.texts() == [])
     assert stage.ground.state(removal) is S.SENDING
     first.send(signal.SIGKILL)
     first.ends()
-    second = stage.worker()
+    second = stage.worker(QUEUES=queue)
     second.says("worker.started")
     is_gone(stage, page, job, removal)
     assert stage.ground.attempt(removal)["reason"] == "worker_died"
@@ -238,11 +248,8 @@ def test_a_worker_killed_while_it_asks_leaves_a_doubt_that_the_next_ends(
 def test_the_database_refuses_a_second_one_and_one_of_what_is_not_live(
     stage: Stage, facebook: Channel
 ) -> None:
-    process = stage.worker()
-    process.says("worker.started")
     job = live(facebook)
-    process.send(signal.SIGTERM)
-    assert process.ends() == 0
+    stage.ground.sql("UPDATE gates SET paused_at = now() WHERE channel_id = %s", facebook.id)
     first = ask(stage, job)
     with pytest.raises(OpenJobExists, match="is scheduled"):
         ask(stage, job)

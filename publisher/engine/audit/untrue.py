@@ -32,6 +32,7 @@ SELECT id AS job_id, attempts AS attempt, channel_id,
     OR (token IS NULL) <> (incarnation IS NULL)
     OR (token IS NULL) <> (claimed_at IS NULL)
     OR (token IS NULL) <> (lease_until IS NULL)
+    OR lease_until < claimed_at - interval '1 day'
     OR hand_at IS NOT NULL AND state <> 'claimed'
     OR state NOT IN ('scheduled', 'claimed', 'sending', 'published', 'failed', 'unknown',
                      'missed', 'cancelled', 'dropped')

@@ -30,6 +30,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from publisher.engine.content import digest
 from publisher.engine.errors import Conflict, NotFound
 from publisher.engine.job import OPEN, Hold, JobId, State, public_id
+from publisher.engine.ledger import refusals
 from publisher.engine.ledger.enqueue import DUPLICATE, ONE_OPEN, ONE_REMOVAL, duplicate_job
 from publisher.engine.ledger.quarantine import comes_back_doubted
 from publisher.engine.outcome import Proof
@@ -115,7 +116,7 @@ def release_hold(conn: Connection, job_id: JobId, *, who: str) -> Moved:
         moved = _apply(conn, job, Event.RELEASE_HOLD, State.SCHEDULED, who, {}, hold_reason=None)
         still = conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job_id))
         if still == Hold.LIVE:
-            raise _stands_already(job, Event.RELEASE_HOLD)
+            raise refusals.stands_already(job, Event.RELEASE_HOLD)
         if still is not None:
             message = (
                 f"Job {public_id(job_id)} stays on hold: {still}. Nothing was changed. It goes on "
@@ -222,7 +223,7 @@ def _open(conn: Connection, job_id: JobId, event: Event) -> Row[Any]:
         message = f"There is no job {public_id(job_id)}."
         raise NotFound(message)
     if not allowed(State(job.state), event):
-        raise _conflict(job, event)
+        raise refusals.conflict(job, event)
     return job
 
 
@@ -235,42 +236,6 @@ def _not_quarantined(job: Row[Any]) -> Row[Any]:
         )
         raise Conflict(message, code="in-quarantine", state=job.state)
     return job
-
-
-_WORDS = {
-    Event.CANCEL: ("cancel", "cancelled"),
-    Event.RESCHEDULE: ("move", "moved"),
-    Event.HOLD: ("hold", "put on hold"),
-    Event.RELEASE_HOLD: ("release", "released from a hold"),
-    Event.REPLACE: ("change", "changed"),
-    Event.REQUEUE: ("requeue", "requeued"),
-    Event.RESTORE: ("restore", "restored"),
-}
-
-
-def _conflict(job: Row[Any], event: Event) -> Conflict:
-    name = public_id(job.id)
-    verb, past = _WORDS[event]
-    match State(job.state):
-        case State.SENDING:
-            code = "sending-now"
-            message = (
-                f"Too late to {verb} job {name}: it is being sent. Nothing was changed. "
-                "Wait for its end; afterwards it can be copied to a new time."
-            )
-        case State.UNKNOWN:
-            code = "unknown-not-retryable"
-            message = (
-                f"Job {name} may already be live, so it cannot be {past}. "
-                "Look at the page and record what you see."
-            )
-        case State.PUBLISHED:
-            code = "already-live"
-            message = f"Job {name} is live already. Nothing was changed."
-        case state:
-            code = "conflict"
-            message = f"Job {name} is {state}; from there it cannot be {past}."
-    return Conflict(message, code=code, state=job.state)
 
 
 def _possibly_live(conn: Connection, job_id: JobId) -> bool:
@@ -311,7 +276,7 @@ def _come_back(
                 values["hold_reason"] = str(Hold.QUARANTINE)
             moved = _apply(conn, job, event, State.SCHEDULED, who, detail, **values)
             if conn.scalar(select(jobs.c.hold_reason).where(jobs.c.id == job.id)) == Hold.LIVE:
-                raise _stands_already(job, event)
+                raise refusals.stands_already(job, event)
             return moved
     except IntegrityError as error:
         cause = error.orig
@@ -320,14 +285,6 @@ def _come_back(
         if cause.diag.constraint_name not in (ONE_OPEN, ONE_REMOVAL):
             raise
         raise _successor_is_open(conn, job, event) from error
-
-
-def _stands_already(job: Row[Any], event: Event) -> Conflict:
-    message = (
-        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: its post is on this channel, or "
-        "may be, by another job. Nothing was changed."
-    )
-    return Conflict(message, code="already-live", state=job.state)
 
 
 def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None:
@@ -352,7 +309,7 @@ def _require_not_replaced(conn: Connection, job: Row[Any], event: Event) -> None
     if newer is None:
         return
     message = (
-        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: job {public_id(newer.id)}, "
+        f"Job {public_id(job.id)} cannot be {refusals.past(event)}: job {public_id(newer.id)}, "
         f"which is {newer.state}, has taken its place. Nothing was changed."
     )
     raise Conflict(message, code="replaced", state=job.state)
@@ -371,8 +328,8 @@ def _successor_is_open(conn: Connection, job: Row[Any], event: Event) -> Conflic
     ).first()
     which = "another job" if other is None else f"job {public_id(other.id)}, which is {other.state}"
     message = (
-        f"Job {public_id(job.id)} cannot be {_WORDS[event][1]}: its post already has {which}, on "
-        "this channel. Nothing was changed."
+        f"Job {public_id(job.id)} cannot be {refusals.past(event)}: its post already has {which}, "
+        "on this channel. Nothing was changed."
     )
     return Conflict(message, code="open-job-exists", state=job.state)
 

@@ -20,6 +20,14 @@ QUIET = """
 SELECT count(*) FROM jobs j JOIN posts p ON p.id = j.post_id
  WHERE j.state IN ('claimed', 'sending') OR j.state = 'scheduled' AND j.hold_reason IS NULL
 """
+# A platform that is asked for too much wants minutes; they are over, as if they had passed.
+HURRIED = (
+    "UPDATE gates SET not_before = NULL WHERE not_before > clock_timestamp() + interval '1 second'",
+    (
+        "UPDATE jobs SET run_at = clock_timestamp() WHERE state = 'scheduled' AND due_at < now()"
+        " AND run_at > clock_timestamp() + interval '1 second'"
+    ),
+)
 
 
 @dataclass
@@ -59,9 +67,15 @@ class Site:
         return done.jobs[0].job_id
 
     def quiet(self) -> None:
-        """Wait until nothing is under way, or is about to be."""
+        """Wait until nothing is under way, or is about to be; what waits for long waits no more."""
+
+        def is_quiet() -> bool:
+            for hurried in HURRIED:
+                self.stage.ground.sql(hurried)
+            return bool(self.stage.ground.one(QUIET) == 0)
+
         try:
-            await_that(lambda: self.stage.ground.one(QUIET) == 0, within=90)
+            await_that(is_quiet, within=90)
         except AssertionError as error:
             gates = self.stage.ground.sql("SELECT * FROM gates")
             stands = self.stage.ground.sql(QUIET.replace("count(*)", "j.*"))

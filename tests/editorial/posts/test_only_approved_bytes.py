@@ -218,7 +218,7 @@ def test_what_the_platform_received_was_approved(site: Site, rule: str) -> None:
     TOLD.clear()
 
     @settings(
-        max_examples=4,
+        max_examples=8,
         deadline=None,
         phases=[Phase.generate],  # what a race broke once, a shorter script need not break again
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

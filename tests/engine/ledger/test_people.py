@@ -275,7 +275,7 @@ def test_a_job_comes_back_beside_what_took_another_s_place(
     )
     job = lane.put(state, post_id=post)
     lane.put(S.PUBLISHED, post_id=other)
-    lane.put(S.PUBLISHED, post_id=post, kind="delete")
+    lane.put(S.PUBLISHED, post_id=post, kind="other")
     lane.ground.lane().put(S.PUBLISHED, post_id=post)
     assert do(lane, event, job.id).state is S.SCHEDULED
     do(lane, Event.CANCEL, job.id)
