@@ -106,3 +106,21 @@ def test_what_the_page_says(terminal: Terminal) -> None:
     for option in ("--spacing", "--useful-for", "--backlog", "--late-after", "--release-every"):
         assert option in page
         assert option in helped
+
+
+def test_when_the_access_ends_is_said_and_shown(terminal: Terminal, page_a: str) -> None:
+    nothing = terminal.done("channels", "list")
+    assert "ACCESS ENDS" not in nothing
+    token = ("--token-env", "T")
+    again = ("channels", "reconnect", page_a, *token, "--access-ends")
+    refused = terminal.run(*again, "2036-01-31T09:00", T="token")
+    assert refused.returncode == 2
+    assert "with its offset" in refused.stderr
+    terminal.done(*again, "2036-01-31T09:00+07:00", T="token")
+    (listed,) = terminal.listed("channels", "list")
+    assert listed["access_ends_at"] == "2036-01-31T02:00:00.000000Z"
+    assert "ACCESS ENDS" in terminal.done("channels", "list")
+    assert "Access" in terminal.done("channels", "show", page_a)
+    terminal.done("channels", "reconnect", page_a, *token, T="newer")
+    (listed,) = terminal.listed("channels", "list")
+    assert listed["access_ends_at"] is None
