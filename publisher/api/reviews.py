@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from publisher.api import told_jobs
+from publisher.api import told_jobs, told_posts
 from publisher.api.calls import Answer, Caller, Here, OptionalKey, RequiredKey, once
 from publisher.api.operations import operation
 from publisher.api.posts import ChannelNumber, PostNumber, changed, read
@@ -300,7 +300,9 @@ def _scheduled(
         rows = queries.job_rows(conn, only=[job.job_id for job in done.jobs])
         tries = here.desk.settings.tries
         told: Sequence[told_jobs.Job] = [told_jobs.job(row, tries) for row in rows]
-        return Answer(Scheduled(version=done.version.number, jobs=list(told)), status=201)
+        notes = [told_posts.problem(one) for one in done.problems]
+        scheduled = Scheduled(version=done.version.number, jobs=list(told), problems=notes)
+        return Answer(scheduled, status=201)
 
     return once(here, request, key, add)
 

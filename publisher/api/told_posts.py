@@ -11,7 +11,7 @@ from publisher.api.strict import Instant, Told
 from publisher.api.told_jobs import Job, MediaItem, Page, StateWord, media
 from publisher.editorial.documents import Document, Part, Variant
 from publisher.editorial.edits import Change
-from publisher.editorial.examination import ChannelProblem
+from publisher.editorial.examination import ChannelLength, ChannelProblem
 from publisher.editorial.listing import Listed
 from publisher.editorial.post_pages import PostPage, Review
 from publisher.editorial.version_rows import StoredVersion
@@ -115,6 +115,15 @@ class ProblemTold(Told):
     must_be_fixed: bool
 
 
+class LengthTold(Told):
+    """How long the text is on one channel, as its platform counts."""
+
+    channel: int
+    used: int
+    limit: int
+    excess_at: int | None = Field(description="Code points that fit; null: all do.")
+
+
 class Target(Told):
     """A channel that it is meant for."""
 
@@ -136,6 +145,7 @@ class PostWhole(Told):
     approved: bool = Field(description="The approval of the newest version stands.")
     review: ReviewTold | None
     problems: list[ProblemTold]
+    lengths: list[LengthTold] = Field(description="Of the draft, where it goes.")
     labels: list[str]
     assignees: list[str]
     jobs: list[Job]
@@ -170,6 +180,7 @@ class Scheduled(Told):
 
     version: int
     jobs: list[Job]
+    problems: list[ProblemTold] = Field(description="Worth knowing; it keeps it from nothing.")
 
 
 def listed(post: Listed) -> PostListed:
@@ -186,7 +197,12 @@ def listed(post: Listed) -> PostListed:
     )
 
 
-def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[Job]) -> PostWhole:
+def whole(
+    page: PostPage,
+    problems: Collection[ChannelProblem],
+    counted: Collection[ChannelLength],
+    jobs: Iterable[Job],
+) -> PostWhole:
     """One with everything about it."""
     newest = page.newest
     return PostWhole(
@@ -200,7 +216,16 @@ def whole(page: PostPage, problems: Collection[ChannelProblem], jobs: Iterable[J
         newest_version=None if newest is None else newest.number,
         approved=newest is not None and newest.is_approved,
         review=None if page.review is None else _review(page.review),
-        problems=[_problem(one) for one in problems],
+        problems=[problem(one) for one in problems],
+        lengths=[
+            LengthTold(
+                channel=one.channel_id,
+                used=one.extent.used,
+                limit=one.extent.limit,
+                excess_at=one.extent.excess_at,
+            )
+            for one in counted
+        ],
         labels=list(page.labels),
         assignees=list(page.assignees),
         jobs=list(jobs),
@@ -284,7 +309,8 @@ def _review(one: Review) -> ReviewTold:
     )
 
 
-def _problem(one: ChannelProblem) -> ProblemTold:
+def problem(one: ChannelProblem) -> ProblemTold:
+    """Something to fix, or worth knowing."""
     return ProblemTold(
         channel=one.channel_id,
         field=one.field,

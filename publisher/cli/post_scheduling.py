@@ -145,6 +145,6 @@ def _show(conn: Connection, post_id: int, done: Scheduled, *, json: bool) -> Non
     digits = queries.id_digits(conn)
     ids = ", ".join(public_id(job.job_id)[:digits] for job in done.jobs)
     said = _("Version {n} is scheduled: {ids}.").format(n=done.version.number, ids=ids)
-    show_done(conn, post_id, said, json=json)
+    show_done(conn, post_id, said, json=json, found=done.problems)
     if not json:
         screen.say_next(f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}")

@@ -8,7 +8,7 @@ that is live it must be asked for by that name; and where nobody knows, not at a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from publisher.editorial import channel_rules, drafts, edits, post_events
 from publisher.editorial.actor import Who
-from publisher.editorial.examination import examine, require_good
+from publisher.editorial.examination import ChannelProblem, examine, require_good
 from publisher.editorial.post_events import Event
 from publisher.editorial.post_lock import LockedPost, lock
 from publisher.editorial.posts import KIND, Destination, useful_until
@@ -50,10 +50,11 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A version that was scheduled, and its new jobs in the order of the places."""
+    """A version that was scheduled, its new jobs in the order of the places, and what to know."""
 
     version: StoredVersion
     jobs: tuple[Enqueued, ...]
+    problems: tuple[ChannelProblem, ...] = ()
 
 
 def schedule(
@@ -87,8 +88,10 @@ def schedule(
     links: dict[int, JobId | None] = {}
     for place in places:
         links[place.channel_id] = _replaced(newest.get(place.channel_id), post)
+    problems = _examined(conn, version, places, registry)
     new = _jobs(conn, version, places, registry, useful_for, replaces=links)
-    return _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    done = _add(conn, post, version, places, new, who=who, links=links, what="replaces")
+    return replace(done, problems=problems)
 
 
 def again(
@@ -118,9 +121,11 @@ def again(
         raise Conflict(message, code="not-live")
     if first.state is not State.PUBLISHED:
         raise _in_the_way(first, post)
+    problems = _examined(conn, version, [place], registry)
     (job,) = _jobs(conn, version, [place], registry, useful_for, repeats=first.id)
     links: dict[int, JobId | None] = {place.channel_id: first.id}
-    return _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    done = _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
+    return replace(done, problems=problems)
 
 
 def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:
@@ -246,6 +251,17 @@ def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
     return Conflict(message, code="unknown-not-retryable", state=job.state)
 
 
+def _examined(
+    conn: Connection, version: StoredVersion, places: Sequence[Destination], registry: Registry
+) -> tuple[ChannelProblem, ...]:
+    """What is worth knowing of it there. Raises ``PostRefused``, ``NotFound``."""
+    due = {place.channel_id: place.publish_at for place in places}
+    drafts.require_channels(conn, version.post_id, sorted(due))
+    problems = examine(conn, registry, version.document, [*due], post_id=version.post_id, due=due)
+    require_good(problems, "Nothing was scheduled.")
+    return problems
+
+
 def _jobs(
     conn: Connection,
     version: StoredVersion,
@@ -256,11 +272,7 @@ def _jobs(
     replaces: Mapping[int, JobId | None] | None = None,
     repeats: JobId | None = None,
 ) -> list[NewJob]:
-    due = {place.channel_id: place.publish_at for place in places}
-    drafts.require_channels(conn, version.post_id, sorted(due))
-    problems = examine(conn, registry, version.document, [*due], due=due)
-    require_good(problems, "Nothing was scheduled.")
-    own = channel_rules.useful_for(conn, [*due])
+    own = channel_rules.useful_for(conn, [place.channel_id for place in places])
     return [
         edits.new_job(
             conn,

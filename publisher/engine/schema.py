@@ -81,6 +81,7 @@ channels = Table(
     _at("rehearsal_allowed_at"),
     Column("rehearsal_allowed_by", Text),
     Column("workspace_id", Integer, nullable=False),
+    Column("alt_text_wanted", Boolean, nullable=False),
 )
 
 gates = Table(
