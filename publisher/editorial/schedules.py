@@ -296,9 +296,10 @@ def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
 def _checked(
     conn: Connection, version: StoredVersion, places: Sequence[Destination], registry: Registry
 ) -> tuple[ChannelProblem, ...]:
+    """What is worth knowing of it there. Raises ``PostRefused``, ``NotFound``."""
     due = {place.channel_id: place.publish_at for place in places}
     drafts.require_channels(conn, version.post_id, sorted(due))
-    problems = examine(conn, registry, version.document, [*due], due=due)
+    problems = examine(conn, registry, version.document, [*due], post_id=version.post_id, due=due)
     require_good(problems, "Nothing was scheduled.")
     return problems
 

@@ -68,7 +68,9 @@ def test_rules_are_set_and_shown(terminal: Terminal, page_a: str) -> None:
     before = terminal.done("channels", "set", page_a)
     assert "after fresh ones, one every 10m" in before
     words = ("--spacing", "30m", "--useful-for", "3h", "--backlog", "miss", "--late-after", "1h")
-    after = terminal.done("channels", "set", page_a, *words)
+    assert "asked for, not needed" in before
+    after = terminal.done("channels", "set", page_a, *words, "--alt-text")
+    assert "needed before approval" in after
     assert "missed (what a standstill made more than 1h late)" in after
     (told,) = terminal.listed("channels", "show", page_a)
     assert told["rules"] == {
@@ -77,6 +79,7 @@ def test_rules_are_set_and_shown(terminal: Terminal, page_a: str) -> None:
         "backlog": "miss",
         "late_after_seconds": 3600.0,
         "release_every_seconds": 600.0,
+        "alt_text": True,
     }
     shown = terminal.done("channels", "show", page_a)
     assert "30m" in shown
