@@ -18,7 +18,7 @@ from publisher.editorial import drafts, labels, listing, post_pages, trash, vers
 from publisher.editorial.documents import Document, Variant
 from publisher.editorial.drafts import EditConflict
 from publisher.editorial.edits import Change
-from publisher.editorial.examination import examine
+from publisher.editorial.examination import examine, lengths
 from publisher.editorial.people.roles import Permission
 from publisher.engine import queries
 from publisher.engine.content import Media, Post
@@ -294,13 +294,17 @@ def read(conn: Connection, here: Caller, post: int) -> PostWhole:
     """Everything about a post. Raises ``NotFound``, also for another workspace's."""
     page = _page(conn, post)
     draft = page.draft
-    problems = examine(conn, here.desk.registry, draft.document, draft.channel_ids, due=page.due)
+    problems = examine(
+        conn, here.desk.registry, draft.document, draft.channel_ids, post_id=page.id, due=page.due
+    )
+    counted = lengths(conn, here.desk.registry, draft.document, draft.channel_ids)
     rows = queries.job_page(conn, JobFilter(post_id=post), limit=_JOBS)
     tries = here.desk.settings.tries
     gone = queries.job_rows(conn, only=[one.id for one in page.removals]) if page.removals else ()
     return told_posts.whole(
         page,
         problems,
+        counted,
         [told_jobs.job(row, tries) for row in rows],
         [told_jobs.job(row, tries) for row in gone],
     )

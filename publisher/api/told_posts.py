@@ -11,7 +11,7 @@ from publisher.api.strict import Instant, Told
 from publisher.api.told_jobs import Job, MediaItem, Page, StateWord, media
 from publisher.editorial.documents import Document, Part, Variant
 from publisher.editorial.edits import Change
-from publisher.editorial.examination import ChannelProblem
+from publisher.editorial.examination import ChannelLength, ChannelProblem
 from publisher.editorial.listing import Listed
 from publisher.editorial.post_pages import PostPage, Review
 from publisher.editorial.version_rows import StoredVersion
@@ -115,6 +115,15 @@ class ProblemTold(Told):
     must_be_fixed: bool
 
 
+class LengthTold(Told):
+    """How long the text is on one channel, as its platform counts."""
+
+    channel: int
+    used: int
+    limit: int
+    excess_at: int | None = Field(description="Code points that fit; null: all do.")
+
+
 class Target(Told):
     """A channel that it is meant for."""
 
@@ -136,6 +145,7 @@ class PostWhole(Told):
     approved: bool = Field(description="The approval of the newest version stands.")
     review: ReviewTold | None
     problems: list[ProblemTold]
+    lengths: list[LengthTold] = Field(description="Of the draft, where it goes.")
     labels: list[str]
     assignees: list[str]
     jobs: list[Job]
@@ -179,7 +189,7 @@ class Scheduled(Told):
     looks_first: list[int]
     cannot_look: list[int]
     problems: list[ProblemTold] = Field(
-        description="What to know of these channels at these times, such as an access that ends."
+        description="What to know of these channels at these times; it keeps it from nothing."
     )
 
 
@@ -207,6 +217,7 @@ def listed(post: Listed) -> PostListed:
 def whole(
     page: PostPage,
     problems: Collection[ChannelProblem],
+    counted: Collection[ChannelLength],
     jobs: Iterable[Job],
     deletions: Iterable[Job],
 ) -> PostWhole:
@@ -224,6 +235,15 @@ def whole(
         approved=newest is not None and newest.is_approved,
         review=None if page.review is None else _review(page.review),
         problems=[problem(one) for one in problems],
+        lengths=[
+            LengthTold(
+                channel=one.channel_id,
+                used=one.extent.used,
+                limit=one.extent.limit,
+                excess_at=one.extent.excess_at,
+            )
+            for one in counted
+        ],
         labels=list(page.labels),
         assignees=list(page.assignees),
         jobs=list(jobs),
@@ -309,7 +329,7 @@ def _review(one: Review) -> ReviewTold:
 
 
 def problem(one: ChannelProblem) -> ProblemTold:
-    """What a check found, as answers have it."""
+    """Something to fix, or worth knowing."""
     return ProblemTold(
         channel=one.channel_id,
         field=one.field,

@@ -84,7 +84,7 @@ def show_posting_times(
         raise typer.Exit(Exit.NOT_AS_WISHED)
 
 
-def set_rules(
+def set_rules(  # noqa: PLR0913 - each option is a rule
     channel: Name,
     *,
     spacing: Annotated[
@@ -102,6 +102,14 @@ def set_rules(
     release_every: Annotated[
         str, typer.Option(help=_("With release: one late post every so long, such as 10m."))
     ] = "",
+    alt_text: Annotated[
+        bool | None,
+        typer.Option(
+            "--alt-text/--no-alt-text",
+            help=_("Whether every picture and video needs one before a post is approved."),
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Exit 2 for a rule it cannot have; without options its rules are shown."""
@@ -111,6 +119,7 @@ def set_rules(
         backlog=channel_rules.read_backlog(backlog) if backlog else None,
         overdue_after=_span(late_after, "overdue_after"),
         release_every=_span(release_every, "release_every"),
+        alt_text=alt_text,
     )
     with session.transaction() as conn:
         found = channels.find(conn, channel)
@@ -123,7 +132,7 @@ def set_rules(
 
 
 def rule_lines(rules: Rules) -> Iterator[str]:
-    """The rules of a channel's times, a line each."""
+    """The rules of a channel, a line each."""
     useful = _("as the settings have it")
     if rules.useful_for is not None:
         useful = span(rules.useful_for)
@@ -142,6 +151,8 @@ def rule_lines(rules: Rules) -> Iterator[str]:
             what=backlog, span=span(rules.overdue_after)
         ),
     )
+    needed = _("needed before approval") if rules.alt_text else _("asked for, not needed")
+    yield field(_("Alt texts"), needed)
 
 
 def rules_as_json(rules: Rules) -> dict[str, object]:
@@ -153,6 +164,7 @@ def rules_as_json(rules: Rules) -> dict[str, object]:
         "backlog": str(rules.backlog),
         "late_after_seconds": rules.overdue_after.total_seconds(),
         "release_every_seconds": rules.release_every.total_seconds(),
+        "alt_text": rules.alt_text,
     }
 
 

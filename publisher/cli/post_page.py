@@ -7,7 +7,7 @@ from datetime import datetime
 
 from publisher.cli import moments, screen
 from publisher.editorial.edits import Act, Change
-from publisher.editorial.examination import ChannelProblem
+from publisher.editorial.examination import ChannelLength, ChannelProblem
 from publisher.editorial.post_pages import PostPage, Status
 from publisher.editorial.schedules import Next
 from publisher.editorial.version_rows import StoredVersion
@@ -18,8 +18,14 @@ from publisher.words import _
 _EXCERPT = 70
 
 
-def lines(page: PostPage, now: datetime, digits: int) -> Iterator[str]:
-    """The page, line by line."""
+def lines(
+    page: PostPage,
+    now: datetime,
+    digits: int,
+    found: Iterable[ChannelProblem] = (),
+    counted: Iterable[ChannelLength] = (),
+) -> Iterator[str]:
+    """The page, line by line; ``found`` and ``counted``: of its draft, where it goes."""
     newest = page.newest
     number = 0 if newest is None else newest.number
     yield f"{_status(page)} · " + _("post {name}").format(name=page.name)
@@ -39,6 +45,11 @@ def lines(page: PostPage, now: datetime, digits: int) -> Iterator[str]:
         where = page.channels.get(channel_id, str(channel_id))
         yield _row(_("Own form"), f"{where}: {own}")
     yield _row(_("Goes to"), ", ".join(page.channels.values()) or "-")
+    for one in counted:
+        said = _("{used} of {limit} characters on {channel}").format(
+            used=f"{one.extent.used:,}", limit=f"{one.extent.limit:,}", channel=one.channel
+        )
+        yield _row(_("Length"), said)
     if page.labels:
         yield _row(_("Labels"), ", ".join(page.labels))
     if page.assignees:
@@ -58,6 +69,7 @@ def lines(page: PostPage, now: datetime, digits: int) -> Iterator[str]:
             + _("job {id}").format(id=public_id(removal.id)[:digits]) + " "
             + _("of the post of job {id}").format(id=public_id(removal.removes)[:digits]),
         )  # fmt: skip
+    yield from problems(found)
     yield from (_event(event.at, event.who, event.event, event.version, event.detail, now)
                 for event in page.events)  # fmt: skip
 
@@ -85,7 +97,7 @@ def next_of(page: PostPage) -> list[str]:
             return [f"publisher posts submit {name}", f"publisher posts approve {name}"]
 
 
-def as_json(page: PostPage) -> dict[str, object]:
+def as_json(page: PostPage, found: Iterable[ChannelProblem] = ()) -> dict[str, object]:
     """The fields that scripts rely on."""
     return {
         "post": page.id,
@@ -128,6 +140,16 @@ def as_json(page: PostPage) -> dict[str, object]:
                 "reason": one.reason,
             }
             for one in page.removals
+        ],
+        "problems": [
+            {
+                "channel": one.channel,
+                "field": one.field,
+                "code": one.problem.code,
+                "message": one.problem.message,
+                "must_be_fixed": one.stands_in_the_way,
+            }
+            for one in found
         ],
         "next": {page.channels[at]: str(after) for at, (after, _job) in page.options.items()},
         "journal": [

@@ -9,7 +9,14 @@ import typer
 
 from publisher import bootstrap
 from publisher.cli import post_page, screen, session
-from publisher.cli.post_writing import NAME_HELP, Json, Name, exit_where_left, show_done
+from publisher.cli.post_writing import (
+    NAME_HELP,
+    Json,
+    Name,
+    examined,
+    exit_where_left,
+    show_done,
+)
 from publisher.editorial import approval, post_pages, reviews
 from publisher.editorial.post_lock import find_post
 from publisher.engine import queries
@@ -37,7 +44,8 @@ def submit(
             conn, post_id, who=session.who(), number=version, approver=approver, comment=comment
         )
         said = _("Waits for approval.") if is_new else _("Waits for approval already.")
-        show_done(conn, post_id, said, json=json)
+        found = examined(conn, post_pages.read(conn, post_id))
+        show_done(conn, post_id, said, json=json, found=found)
 
 
 def approve(
@@ -63,10 +71,11 @@ def approve(
             comment=comment,
         )
         pages = [post_pages.read(conn, one.version.post_id) for one in approved]
+        found = [examined(conn, page) for page in pages]
         digits = queries.id_digits(conn)
     changes = [change for one in approved for change in one.changes]
     if json:
-        screen.emit(map(post_page.as_json, pages))
+        screen.emit(map(post_page.as_json, pages, found))
     else:
         new = sum(one.is_new for one in approved)
         said = [
@@ -80,6 +89,9 @@ def approve(
         ]
         screen.say(" · ".join(said))
         screen.say(*post_page.changes(changes, digits))
+        for page, notes in zip(pages, found, strict=True):
+            about = "" if len(pages) == 1 else f"{page.name} · "
+            screen.say(*(f"{about}{said}" for said in post_page.problems(notes)))
         screen.say_next(*(["publisher jobs list"] if added else post_page.next_of(pages[0])))
     exit_where_left([refusal for one in approved for refusal in one.refusals])
 

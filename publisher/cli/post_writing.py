@@ -15,8 +15,9 @@ from publisher.cli.exits import Exit
 from publisher.editorial import channels, drafts, labels, post_pages, trash, versions
 from publisher.editorial.documents import Document, Part, Variant
 from publisher.editorial.edits import Change
-from publisher.editorial.examination import ChannelProblem
+from publisher.editorial.examination import ChannelProblem, examine, lengths
 from publisher.editorial.post_lock import find_post
+from publisher.editorial.post_pages import PostPage
 from publisher.editorial.versions import Saved
 from publisher.engine import queries
 from publisher.engine.content import Post
@@ -119,13 +120,16 @@ def edit(  # noqa: PLR0913 - each option is one thing to change
                 registry=bootstrap.describing_registry(session.settings()),
             )  # fmt: skip
         else:
-            document = drafts.read(conn, post_id).document
+            draft = drafts.read(conn, post_id)
+            document = draft.document
             at = channels.find(conn, only).id if only else None
             changed = _changed(document, written, link, at, same=same)
             if changed == document and (label or unlabel or assign or unassign):
                 show_done(conn, post_id, _("Changed."), json=json)
                 return
-            saved = _save(conn, post_id, changed, if_revision, targets)
+            # What was read is what is changed: whoever saves in between is not written over.
+            read = draft.revision if if_revision is None else if_revision
+            saved = _save(conn, post_id, changed, read, targets)
         show_saved(conn, post_id, saved, json=json)
     exit_where_left(saved.refusals)
 
@@ -175,18 +179,25 @@ def show_done(
     said: str,
     *,
     json: bool,
-    found: Iterable[ChannelProblem] = (),
+    found: Sequence[ChannelProblem] = (),
     changes: Iterable[Change] = (),
 ) -> None:
     """What was done with a post, and what follows."""
     page = post_pages.read(conn, post_id)
     if json:
-        screen.emit([post_page.as_json(page)])
+        screen.emit([post_page.as_json(page, found)])
         return
     screen.say(_("Post {name}: {said}").format(name=page.name, said=said))
     screen.say(*post_page.changes(changes, queries.id_digits(conn)))
     screen.say(*post_page.problems(found))
     screen.say_next(*post_page.next_of(page))
+
+
+def examined(conn: Connection, page: PostPage) -> tuple[ChannelProblem, ...]:
+    """What is to be fixed in the draft of a post, and what is worth knowing of it."""
+    registry = bootstrap.describing_registry(session.settings())
+    document = page.draft.document
+    return examine(conn, registry, document, [*page.channels], post_id=page.id)
 
 
 def exit_where_left(refusals: Sequence[Conflict]) -> None:
@@ -207,10 +218,14 @@ def changed_for(document: Document, channel_id: int, **parts: str | None) -> Doc
 
 def _show(conn: Connection, post_id: int, *, json: bool) -> None:
     page = post_pages.read(conn, post_id)
+    found = examined(conn, page)
     if json:
-        screen.emit([post_page.as_json(page)])
+        screen.emit([post_page.as_json(page, found)])
         return
-    screen.say(*post_page.lines(page, queries.clock(conn), queries.id_digits(conn)))
+    registry = bootstrap.describing_registry(session.settings())
+    counted = lengths(conn, registry, page.draft.document, [*page.channels])
+    now, digits = queries.clock(conn), queries.id_digits(conn)
+    screen.say(*post_page.lines(page, now, digits, found, counted))
     screen.say_next(*post_page.next_of(page))
 
 

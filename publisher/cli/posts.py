@@ -18,6 +18,7 @@ from publisher.cli import (
 )
 from publisher.cli.screen import Column
 from publisher.editorial import listing
+from publisher.editorial.imports.fault import Fault
 from publisher.editorial.imports.importer import import_posts
 from publisher.editorial.imports.report import Report, RowReport
 from publisher.editorial.listing import Listed, Placed
@@ -135,7 +136,7 @@ def list_posts(
 
 
 def _tell(report: Report, file: Path, *, draft: bool) -> None:
-    """Every bad row with its column and fix, then what came of the whole."""
+    """Every bad row with its column and fix, what to know of good ones, and what came of all."""
     for row in report.rows:
         for fault in row.faults:
             where = _("line {n}").format(n=row.line)
@@ -143,6 +144,8 @@ def _tell(report: Report, file: Path, *, draft: bool) -> None:
             column = f", {fault.column}" if fault.column else ""
             said = f"{fault.message} {fault.fix}".rstrip()
             screen.say(screen.visible(f"{where}{ref}{column}: {said} ({fault.code})"))
+        if not row.faults:
+            screen.say(*(_note(row, note) for note in row.notes))
     screen.say(_summary(report, draft=draft))
     if report.bad and not report.skips_bad:
         screen.say(_("Nothing was stored."))
@@ -156,6 +159,14 @@ def _tell(report: Report, file: Path, *, draft: bool) -> None:
         screen.say_next("publisher posts list", "publisher posts approve REF…")
     else:
         screen.say_next("publisher worker", "publisher jobs wait")
+
+
+def _note(row: RowReport, note: Fault) -> str:
+    """What is worth knowing of a good row, in one line."""
+    place = _("line {n}, {ref}").format(n=row.line, ref=row.ref)
+    column = f", {note.column}" if note.column else ""
+    said = f"{note.message} {note.fix}".rstrip()
+    return screen.visible(_("Note") + f" · {place}{column}: {said} ({note.code})")
 
 
 def _summary(report: Report, *, draft: bool) -> str:
@@ -182,15 +193,17 @@ def _row_as_json(row: RowReport) -> dict[str, object]:
         "status": row.status,
         "job": None if row.job_id is None else public_id(row.job_id),
         "note": row.note,
-        "faults": [
-            {
-                "column": fault.column,
-                "code": fault.code,
-                "message": fault.message,
-                "fix": fault.fix,
-            }
-            for fault in row.faults
-        ],
+        "faults": [*map(_fault_as_json, row.faults)],
+        "notes": [*map(_fault_as_json, row.notes)],
+    }
+
+
+def _fault_as_json(fault: Fault) -> dict[str, object]:
+    return {
+        "column": fault.column,
+        "code": fault.code,
+        "message": fault.message,
+        "fix": fault.fix,
     }
 
 

@@ -1,4 +1,4 @@
-"""The rules of a channel's times: spacing, how long posts are useful, what becomes of a backlog."""
+"""A channel's rules: spacing, how long posts are useful, what becomes of a backlog, alt texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 from sqlalchemy.exc import IntegrityError
 
 from publisher.editorial import channel_events
@@ -17,7 +17,7 @@ from publisher.editorial.spelling import did_you_mean, quoted
 from publisher.engine import ledger
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.job import Backlog, Channel
-from publisher.engine.schema import gates
+from publisher.engine.schema import channels, gates
 
 _UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(\d{1,6}) *(s|m|min|h|d|w)", re.ASCII)
@@ -46,12 +46,13 @@ class RuleRefused(PublisherError):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a channel goes about time.
+    """How a channel goes about time, and whether it wants alt texts.
 
     ``spacing``: from the end of one post to the begin of the next, at least. ``useful_for``: how
     long after its time a post is still sent where it says nothing itself; None: as the settings
     have it. ``overdue_after``: what a standstill kept for longer is its backlog; ``release_every``:
-    how far apart that is let go.
+    how far apart that is let go. ``alt_text``: whether a post is approved only with one for each
+    picture and video, where its platform shows them.
     """
 
     spacing: timedelta
@@ -59,6 +60,7 @@ class Rules:
     backlog: Backlog
     overdue_after: timedelta
     release_every: timedelta
+    alt_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,16 @@ class Change:
     backlog: Backlog | None = None
     overdue_after: timedelta | None = None
     release_every: timedelta | None = None
+    alt_text: bool | None = None
 
 
 def of_channel(conn: Connection, channel_id: int) -> Rules:
     """The rules of one channel. Raises ``NotFound``."""
-    row = conn.execute(select(gates).where(gates.c.channel_id == channel_id)).one_or_none()
+    row = conn.execute(
+        select(gates, channels.c.alt_text_wanted)
+        .join(channels, channels.c.id == gates.c.channel_id)
+        .where(gates.c.channel_id == channel_id)
+    ).one_or_none()
     if row is None:
         message = f"There is no channel {channel_id}."
         raise NotFound(message)
@@ -84,6 +91,7 @@ def of_channel(conn: Connection, channel_id: int) -> Rules:
         backlog=Backlog(row.backlog),
         overdue_after=row.overdue_after,
         release_every=row.release_every,
+        alt_text=row.alt_text_wanted,
     )
 
 
@@ -97,10 +105,17 @@ def useful_for(conn: Connection, channel_ids: Collection[int]) -> dict[int, time
     return {row.channel_id: row.useful_for for row in rows}
 
 
+def wanting_alt_texts(conn: Connection, channel_ids: Collection[int]) -> frozenset[int]:
+    """Which of these channels want an alt text for every picture and video."""
+    wanted = select(channels.c.id).where(channels.c.id.in_(channel_ids), channels.c.alt_text_wanted)
+    return frozenset(conn.scalars(wanted))
+
+
 def change(conn: Connection, channel: Channel, to: Change, *, who: str) -> Rules:
     """Change the rules of a channel, and keep in its journal what they were.
 
-    What is scheduled keeps its useful-until. Raises ``RuleRefused``; nothing was changed then.
+    What is scheduled keeps its useful-until, and what is approved its approval. Raises
+    ``RuleRefused``; nothing was changed then.
     """
     before = of_channel(conn, channel.id)
     try:
@@ -121,6 +136,9 @@ def change(conn: Connection, channel: Channel, to: Change, *, who: str) -> Rules
         field, fix = _BOUNDS[name]
         message = f"{channel.name} cannot have that. {fix} Nothing was changed."
         raise RuleRefused(message, code="rule-out-of-bounds", field=field) from error
+    if to.alt_text is not None:
+        wanted = update(channels).where(channels.c.id == channel.id)
+        conn.execute(wanted.values(alt_text_wanted=to.alt_text))
     after = of_channel(conn, channel.id)
     changed = {
         name: [_plain(getattr(before, name)), _plain(getattr(after, name))]

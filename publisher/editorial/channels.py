@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import structlog
 from sqlalchemy import Connection, Row, Select, case, func, insert, select, update
@@ -334,7 +334,16 @@ def _address(base_url: str | None) -> str | None:
     if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
         message = "The address may hold no user, query or fragment. Give it as https://server."
         raise ChannelRefused(message, code="url-unusable", field="base_url")
-    return address
+    return _one_spelling(parts)
+
+
+def _one_spelling(parts: SplitResult) -> str:
+    """The address as it is kept: a server spelled in two ways must not be connected twice."""
+    host = (parts.hostname or "").rstrip(".")
+    host = f"[{host}]" if ":" in host else host
+    is_usual = parts.port in (None, {"http": 80, "https": 443}[parts.scheme])
+    port = "" if is_usual else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
 def _token(token: str) -> str:

@@ -1,17 +1,22 @@
-"""A document against the channels it is meant for: what to fix there, and what to know."""
+"""A document against the channels it is meant for: what to fix there, and what to know.
+
+Known, too, is what is like it on the same channel: a note, which stands in no post's way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
-from publisher.editorial import channel_access, checks
+from publisher.editorial import channel_access, channel_rules, checks, posting_times
 from publisher.editorial.checks import Problem
 from publisher.editorial.documents import Document
-from publisher.editorial.schema import media
+from publisher.editorial.schema import media, post_channels
+from publisher.engine import queries
 from publisher.engine.errors import NotFound, PublisherError
 from publisher.engine.registry import Registry
 from publisher.engine.schema import channels
@@ -59,12 +64,14 @@ def examine(
     document: Document,
     channel_ids: Collection[int],
     *,
+    post_id: int | None = None,
     due: Mapping[int, datetime] | None = None,
 ) -> tuple[ChannelProblem, ...]:
     """Everything to fix, then everything to know, channel by channel.
 
-    ``due``: when it goes out on which channel, as far as that is known. A channel whose platform
-    this release does not know has one problem, which says so.
+    ``due``: when it goes out on which channel, where that is not what the post has stored.
+    ``post_id``: whose own jobs are not told of as like it. A channel whose platform this release
+    does not know has one problem, which says so.
     """
     found = [
         ChannelProblem(None, "Everywhere", problem) for problem in _missing_media(conn, document)
@@ -78,15 +85,45 @@ def examine(
     if not rows:
         everywhere = checks.anywhere(checks.Variant(document.post, document.first_comment))
         found += [ChannelProblem(None, "Everywhere", problem) for problem in everywhere]
+    planned = {**_planned(conn, post_id), **(due or {})}
     for row in rows:
-        at = (due or {}).get(row.id)
-        found += [
-            ChannelProblem(row.id, row.name, problem, row.id in document.variants)
-            for problem in _on_channel(
-                registry, row.id, row.name, row.platform, document, at, facts
-            )
-        ]
+        at = planned.get(row.id)
+        of = posting_times.zone_of(conn, row.id)
+        on_it = _on_channel(registry, row, document, at, facts, of)
+        on_it += _alike(conn, row.id, document, at, post_id, of)
+        in_variant = row.id in document.variants
+        found += [ChannelProblem(row.id, row.name, problem, in_variant) for problem in on_it]
     return tuple(sorted(found, key=lambda one: not one.stands_in_the_way))
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelLength:
+    """How much of what a channel takes the text uses there."""
+
+    channel_id: int
+    channel: str
+    extent: checks.Extent
+
+
+def lengths(
+    conn: Connection, registry: Registry, document: Document, channel_ids: Collection[int]
+) -> tuple[ChannelLength, ...]:
+    """How long it is on each channel, as that counts; not where posts are not taken, or unknown."""
+    rows = conn.execute(
+        select(channels.c.id, channels.c.name, channels.c.platform)
+        .where(channels.c.id.in_(channel_ids))
+        .order_by(channels.c.id)
+    )
+    found = []
+    for row in rows:
+        post = document.post_for(row.id)
+        try:
+            place = checks.of_channel(registry.adapter(row.platform), post, row.name)
+        except NotFound:
+            continue
+        if place.can.takes_posts:
+            found.append(ChannelLength(row.id, row.name, checks.extent(post, place.can)))
+    return tuple(found)
 
 
 def require_good(problems: Collection[ChannelProblem], what: str) -> None:
@@ -98,10 +135,14 @@ def require_good(problems: Collection[ChannelProblem], what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What the database knows of the channels and the files."""
+    """What the database knows of the channels and the files.
+
+    ``described``: channels that want an alt text for every picture and video.
+    """
 
     broken: frozenset[int]
     ends: Mapping[int, datetime]
+    described: frozenset[int]
     measured: Mapping[str, checks.Measures]
 
     @classmethod
@@ -109,18 +150,44 @@ class _Facts:
         posts = [document.post, *map(document.post_for, document.variants)]
         broken = checks.needing_reconnection(conn, channel_ids)
         ends = channel_access.ends(conn, channel_ids)
-        return cls(broken, ends, checks.measured(conn, posts))
+        described = channel_rules.wanting_alt_texts(conn, channel_ids)
+        return cls(broken, ends, described, checks.measured(conn, posts))
+
+
+def _planned(conn: Connection, post_id: int | None) -> dict[int, datetime]:
+    """When the post goes out where, as it was last said."""
+    rows = conn.execute(
+        select(post_channels.c.channel_id, post_channels.c.publish_at).where(
+            post_channels.c.post_id == post_id
+        )
+    )
+    return {row.channel_id: row.publish_at for row in rows}
+
+
+def _alike(
+    conn: Connection,
+    channel_id: int,
+    document: Document,
+    at: datetime | None,
+    post_id: int | None,
+    of: ZoneInfo,
+) -> tuple[Problem, ...]:
+    """What is like it there around its time; around now where it has none."""
+    at = at or queries.clock(conn)
+    near = checks.near(conn, channel_id, at, but=post_id)
+    found = checks.resembling(document.post_for(channel_id), near, at, of=of)
+    return tuple(one.problem for one in found)
 
 
 def _on_channel(
     registry: Registry,
-    channel_id: int,
-    name: str,
-    platform: str,
+    row: Row[int, str, str],
     document: Document,
     due_at: datetime | None,
     facts: _Facts,
+    of: ZoneInfo,
 ) -> tuple[Problem, ...]:
+    channel_id, name, platform = row
     try:
         adapter = registry.adapter(platform)
     except NotFound as error:
@@ -136,7 +203,8 @@ def _on_channel(
         expires_at=facts.ends.get(channel_id),
         needs_reconnecting=channel_id in facts.broken,
     )
-    found = checks.problems(variant, place)
+    wants = checks.Wants(alt_text=channel_id in facts.described)
+    found = checks.problems(variant, place, of=of, wants=wants)
     if variant.first_comment is not None and not any(
         problem.field == "first_comment" for problem in found
     ):

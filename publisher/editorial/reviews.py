@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from publisher.editorial import drafts, edits, post_events, versions
 from publisher.editorial.actor import Actor, Who
 from publisher.editorial.edits import Change
-from publisher.editorial.examination import examine, require_good
+from publisher.editorial.examination import ChannelProblem, examine, require_good
 from publisher.editorial.post_events import Event
 from publisher.editorial.post_lock import LockedPost, lock
 from publisher.editorial.posts import OWN_WORK
@@ -35,11 +35,13 @@ class Approved:
     """What an approval came to. ``is_new`` False: it stood already.
 
     ``changes``: what it did to the post's jobs; a refusal among them says where it came too late.
+    ``problems``: what is worth knowing of what was approved just now.
     """
 
     version: StoredVersion
     is_new: bool
     changes: tuple[Change, ...]
+    problems: tuple[ChannelProblem, ...] = ()
 
     @property
     def refusals(self) -> tuple[Conflict, ...]:
@@ -153,11 +155,12 @@ def approve(
     post = lock(conn, post_id)
     version = _newest(conn, post, number)
     is_new = not version.is_approved
+    problems: tuple[ChannelProblem, ...] = ()
     if is_new:
         if post.approval_by_other:
             _require_other(version, who)
         targets = drafts.targets_of(conn, post.id)
-        problems = examine(conn, registry, version.document, targets)
+        problems = examine(conn, registry, version.document, targets, post_id=post.id)
         require_good(problems, "Nothing was approved.")
         record_approval(conn, version, who)
         versions.end_review(conn, post, "approved", who=who, comment=comment)
@@ -167,7 +170,7 @@ def approve(
         )  # fmt: skip
     now = queries.clock(conn)
     changes = edits.take_over(conn, post, version, who=who, registry=registry, now=now)
-    return Approved(read_version(conn, post.id, version.number), is_new, changes)
+    return Approved(read_version(conn, post.id, version.number), is_new, changes, problems)
 
 
 def withdraw(

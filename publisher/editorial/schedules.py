@@ -160,7 +160,8 @@ def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:
 def require_fixable(conn: Connection, post_id: int, channel_id: int) -> PostJob:
     """The job on that channel that was not published for certain, to be fixed and sent anew.
 
-    Raises ``Conflict``: ``not-refused`` where there is none, otherwise as ``schedule``.
+    Raises ``Conflict``: ``not-refused`` where there is none, ``edited-meanwhile`` where the draft
+    has text that is in no version, for it would be approved unread; otherwise as ``schedule``.
     """
     post = lock(conn, post_id)
     post.require_not_trashed()
@@ -171,6 +172,14 @@ def require_fixable(conn: Connection, post_id: int, channel_id: int) -> PostJob:
             f"Schedule it: publisher posts schedule {post.name}"
         )
         raise Conflict(message, code="not-refused")
+    draft = drafts.read(conn, post_id)
+    if draft.document != read_version(conn, post_id, post.newest).document:
+        message = (
+            f"{draft.saved_by} has text in post {post.name} that is in no version yet, and a fix "
+            "would approve it unread. Nothing was changed. Save it as a version first, or go back: "
+            f"publisher posts edit {post.name} --back-to {post.newest}"
+        )
+        raise Conflict(message, code="edited-meanwhile")
     return job
 
 
@@ -287,9 +296,10 @@ def _in_the_way(job: PostJob, post: LockedPost) -> Conflict | OpenJobExists:
 def _checked(
     conn: Connection, version: StoredVersion, places: Sequence[Destination], registry: Registry
 ) -> tuple[ChannelProblem, ...]:
+    """What is worth knowing of it there. Raises ``PostRefused``, ``NotFound``."""
     due = {place.channel_id: place.publish_at for place in places}
     drafts.require_channels(conn, version.post_id, sorted(due))
-    problems = examine(conn, registry, version.document, [*due], due=due)
+    problems = examine(conn, registry, version.document, [*due], post_id=version.post_id, due=due)
     require_good(problems, "Nothing was scheduled.")
     return problems
 

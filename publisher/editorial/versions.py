@@ -198,5 +198,5 @@ def _saved(
 ) -> Saved:
     draft = drafts.read(conn, post.id)
     version = read_version(conn, post.id, version.number)
-    problems = examine(conn, registry, version.document, draft.channel_ids)
+    problems = examine(conn, registry, version.document, draft.channel_ids, post_id=post.id)
     return Saved(version, is_new, draft.revision, changes, problems)

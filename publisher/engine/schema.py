@@ -82,6 +82,7 @@ channels = Table(
     Column("rehearsal_allowed_by", Text),
     Column("workspace_id", Integer, nullable=False),
     _at("access_ends_at"),
+    Column("alt_text_wanted", Boolean, nullable=False),
 )
 
 gates = Table(

@@ -68,7 +68,9 @@ def test_rules_are_set_and_shown(terminal: Terminal, page_a: str) -> None:
     before = terminal.done("channels", "set", page_a)
     assert "after fresh ones, one every 10m" in before
     words = ("--spacing", "30m", "--useful-for", "3h", "--backlog", "miss", "--late-after", "1h")
-    after = terminal.done("channels", "set", page_a, *words)
+    assert "asked for, not needed" in before
+    after = terminal.done("channels", "set", page_a, *words, "--alt-text")
+    assert "needed before approval" in after
     assert "missed (what a standstill made more than 1h late)" in after
     (told,) = terminal.listed("channels", "show", page_a)
     assert told["rules"] == {
@@ -77,6 +79,7 @@ def test_rules_are_set_and_shown(terminal: Terminal, page_a: str) -> None:
         "backlog": "miss",
         "late_after_seconds": 3600.0,
         "release_every_seconds": 600.0,
+        "alt_text": True,
     }
     shown = terminal.done("channels", "show", page_a)
     assert "30m" in shown
@@ -106,3 +109,21 @@ def test_what_the_page_says(terminal: Terminal) -> None:
     for option in ("--spacing", "--useful-for", "--backlog", "--late-after", "--release-every"):
         assert option in page
         assert option in helped
+
+
+def test_when_the_access_ends_is_said_and_shown(terminal: Terminal, page_a: str) -> None:
+    nothing = terminal.done("channels", "list")
+    assert "ACCESS ENDS" not in nothing
+    token = ("--token-env", "T")
+    again = ("channels", "reconnect", page_a, *token, "--access-ends")
+    refused = terminal.run(*again, "2036-01-31T09:00", T="token")
+    assert refused.returncode == 2
+    assert "with its offset" in refused.stderr
+    terminal.done(*again, "2036-01-31T09:00+07:00", T="token")
+    (listed,) = terminal.listed("channels", "list")
+    assert listed["access_ends_at"] == "2036-01-31T02:00:00.000000Z"
+    assert "ACCESS ENDS" in terminal.done("channels", "list")
+    assert "Access" in terminal.done("channels", "show", page_a)
+    terminal.done("channels", "reconnect", page_a, *token, T="newer")
+    (listed,) = terminal.listed("channels", "list")
+    assert listed["access_ends_at"] is None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
 from publisher.sandbox.process import SandboxProcess
@@ -187,3 +189,27 @@ def test_a_live_post_is_deleted_from_its_page(
     again = terminal.run("posts", "delete", "spring", "--channel", "Page A")
     assert (again.returncode, "already-deleted" in again.stderr) == (4, True)
     assert "invariants held" in terminal.done("audit")
+
+
+def test_an_edit_writes_over_nobody_who_saved_while_it_waited(
+    terminal: Terminal, page: str
+) -> None:
+    write(terminal)
+    with (
+        psycopg.connect(terminal.environment["PUBLISHER_DATABASE_URL"]) as conn,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        conn.execute("SET ROLE publisher_owner; SET search_path = publisher")
+        conn.execute("SELECT FROM posts WHERE ref = 'spring' FOR UPDATE")
+        editing = pool.submit(terminal.run, "posts", "edit", "spring", "--text", "Over it")
+        while not conn.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+            assert not editing.done(), editing.result()
+        conn.execute(
+            "UPDATE post_drafts SET revision = revision + 1, saved_by = 'somebody else',"
+            " document = replace(document, 'Hello', 'Half a sen')"
+        )
+        conn.commit()
+        refused = editing.result()
+    assert refused.returncode == 4, refused
+    assert "somebody else saved this post" in refused.stderr
+    assert len(shown(terminal, "spring")["versions"]) == 1

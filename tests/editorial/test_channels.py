@@ -213,3 +213,35 @@ def test_pause_resume_and_what_waits(app_database: Database, pages: Pages) -> No
 
 def test_check_asks_the_adapter(registry: Registry, pages: Pages) -> None:
     assert channels.check(registry, pages[0]).detail == "101 answers"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "https://SOCIAL.example/", "HTTPS://social.example", "https://social.example:443",
+        "https://social.example.", "https://social.example:/",
+    ],
+)  # fmt: skip
+def test_a_server_spelled_in_two_ways_is_not_connected_twice(
+    app_database: Database, registry: Registry, spelled: str
+) -> None:
+    given = USUAL | {"base_url": "https://social.example"}
+    with app_database.engine.begin() as conn:
+        assert channels.add(conn, Wax(), registry, **given).base_url == "https://social.example"
+    error = refused(app_database, registry, name="Another", base_url=spelled)
+    assert error.code == "place-taken"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("http://[2001:DB8::1]:8080/", "http://[2001:db8::1]:8080"),
+        ("https://a.example:80/Base/", "https://a.example:80/Base"),
+        ("http://a.example:80", "http://a.example"),
+    ],
+)
+def test_the_rest_of_an_address_stays(
+    app_database: Database, registry: Registry, given: str, kept: str
+) -> None:
+    with app_database.engine.begin() as conn:
+        assert channels.add(conn, Wax(), registry, **USUAL | {"base_url": given}).base_url == kept

@@ -211,7 +211,7 @@ def test_a_channel_whose_platform_is_not_there(importing: Importing) -> None:
 def test_a_note_keeps_no_row_from_being_imported(
     importing: Importing, folder: Path, how: dict[str, bool]
 ) -> None:
-    bare, told = {"media": "a.png"}, {"media": "a.png", "alt": "Dawn"}
+    bare, told = {"media": "a.png"}, {"media": "a.png", "alt": "Dawn", "channel": "Page B"}
     report = importing.rows(bare, told, **how)
     assert (report.bad, report.exit_code) == (0, 0)
     first, second = report.rows

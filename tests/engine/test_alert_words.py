@@ -242,3 +242,9 @@ def test_a_time_of_another_day_is_shown_with_it(since: datetime, said: str) -> N
 def test_a_channel_is_named_with_as_much_of_its_id_as_fits() -> None:
     assert channel_name("facebook_pages", "News", "1" * 24) == f'Facebook "News" ({"1" * 24})'
     assert channel_name("telegram", "News", "1" * 20 + "23456") == 'Telegram "News" (…123456)'
+
+
+def test_a_path_of_the_public_address_is_kept_to_its_last_letter() -> None:
+    link = Wording(public_url="https://x/QUEUEX/").message(matter(next(iter(Incident)))).link
+    assert link is not None
+    assert link.startswith("https://x/QUEUEX/")

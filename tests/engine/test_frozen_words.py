@@ -33,6 +33,14 @@ def test_an_outcome_reads_back_as_it_was(outcome: Outcome) -> None:
     assert outcome_from_json(json.loads(json.dumps(outcome_json(outcome)))) == outcome
 
 
+def test_words_of_the_closed_lists_are_read_back_as_members_of_them() -> None:
+    kept = json.dumps(outcome_json(Deferred(Reason.BUSY, "no", Proof.REFUSED, "x")))
+    read = outcome_from_json(json.loads(kept))
+    assert isinstance(read, Deferred)
+    assert read.reason is Reason.BUSY
+    assert read.proof is Proof.REFUSED
+
+
 def test_an_outcome_is_kept_by_its_kind_and_fields() -> None:
     answer = Answer(status=200, headers={"a": "b"}, body="{}", sent=3)
     assert outcome_json(Published("7", at=AT, answer=answer)) == {

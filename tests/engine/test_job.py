@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher.engine.content import ContentError, Media, Post, canonical, digest
-from publisher.engine.job import congruence, post_key, public_id
+from publisher.engine.job import congruence, of_public_id, post_key, public_id
 
 NUMBERS = st.integers(1, 2**40 - 1)
 
@@ -36,12 +36,24 @@ def test_every_prefix_of_an_id_leads_back_to_its_number(number: int) -> None:
     assert rule == (number, 16**10)
 
 
+@given(NUMBERS)
+def test_a_whole_id_leads_back_to_its_job_and_a_part_of_it_to_none(number: int) -> None:
+    name = public_id(number)
+    assert of_public_id(name) == number
+    assert of_public_id(name[:9]) is None
+
+
+@pytest.mark.parametrize("name", ["0000000000", "123456789g", "123456789X", "00000000001"])
+def test_what_names_no_job(name: str) -> None:
+    assert of_public_id(name) is None
+
+
 @given(NUMBERS.filter(lambda number: number < 2**40 - 70_000))
 def test_neighbours_differ_in_their_first_digits(start: int) -> None:
     assert len({public_id(start + n)[:2] for n in range(256)}) == 256
 
 
-@pytest.mark.parametrize("text", ["", "g", "0123456789a", "-1", " "])
+@pytest.mark.parametrize("text", ["", "g", "X", "0123456789a", "-1", " "])
 def test_what_is_no_prefix(text: str) -> None:
     assert congruence(text) is None
 

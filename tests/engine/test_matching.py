@@ -14,6 +14,7 @@ from publisher.engine.evidence import Absent, Candidate, Found, Inconclusive
 from publisher.engine.matching import (
     SHOWN,
     SKEW,
+    WIDE_SKEW,
     Listing,
     Sought,
     could_be_ours,
@@ -283,3 +284,115 @@ def test_resemblance_is_mutual_and_wider_than_equality(one: str, other: str) -> 
         assert resembles(one, other)
     assert resembles(one, f"{one} {other}")
     assert resembles(one, one[: len(one) // 2])
+
+
+# What a person reads, and the very edges
+
+
+def test_every_doubt_says_why_and_over_how_many_posts() -> None:
+    mark = replace(SOUGHT, sender_is_gone=False)
+    form = replace(OURS, text="Closed on Monday")
+    twin = replace(OURS, remote_id="101_2")
+    near = replace(OURS, text=TEXT + "!", ours=None)
+    told = {
+        "the page could not be read to the end": match(
+            SOUGHT, Listing((OTHER,), complete=False), exhaustive=True
+        ),
+        "the page shows 101_1 in two forms": match(
+            SOUGHT, listing(OURS, form, OTHER), exhaustive=True
+        ),
+        "2 posts on the page could be this one": match(
+            SOUGHT, listing(OURS, twin, OTHER), exhaustive=True
+        ),
+        "something on the page resembles this post, but not beyond doubt": match(
+            SOUGHT, listing(near, OTHER), exhaustive=True
+        ),
+        "nothing like it is on the page, but this platform's listing may leave posts out": match(
+            SOUGHT, listing(OTHER), exhaustive=False
+        ),
+        "nothing like it is on the page yet, but it may still arrive": match(
+            mark, listing(OTHER), exhaustive=True
+        ),
+    }
+    searched = []
+    for reason, evidence in told.items():
+        assert isinstance(evidence, Inconclusive)
+        assert evidence.reason == reason
+        searched.append(evidence.searched)
+    assert searched == [1, 3, 3, 2, 1, 1]
+
+
+@pytest.mark.parametrize(("ours", "is_it"), [(True, True), (None, False), (False, False)])
+def test_where_marks_are_shown_a_post_without_ours_is_not_ours(
+    ours: bool | None,  # noqa: FBT001 - one of the mark's three values
+    is_it: bool,  # noqa: FBT001 - the verdict on it
+) -> None:
+    sought = replace(SOUGHT, needs_mark=True)
+    assert is_ours(sought, replace(OURS, ours=ours)) is is_it
+
+
+@pytest.mark.parametrize(
+    ("at", "is_it"),
+    [
+        (BEGAN - SKEW, True),
+        (BEGAN - SKEW - timedelta(microseconds=1), False),
+        (NOW + SKEW, True),
+        (NOW + SKEW + timedelta(microseconds=1), False),
+    ],
+)
+def test_the_clocks_may_differ_by_the_skew_and_not_by_more(
+    at: datetime,
+    is_it: bool,  # noqa: FBT001 - the verdict on it
+) -> None:
+    assert is_ours(SOUGHT, replace(OURS, created_at=at)) is is_it
+
+
+def test_the_wide_yardstick_reaches_back_by_its_skew_and_no_further() -> None:
+    edge = replace(OURS, created_at=BEGAN - WIDE_SKEW)
+    assert could_be_ours(SOUGHT, edge)
+    assert not could_be_ours(
+        SOUGHT, replace(edge, created_at=edge.created_at - timedelta(microseconds=1))
+    )
+
+
+def test_an_id_that_was_left_is_about_that_post_alone() -> None:
+    assert not could_be_ours(replace(SOUGHT, remote_handle="101_7"), OTHER)
+
+
+def test_a_mark_of_ours_keeps_absence_open_under_any_text_and_anothers_does_not() -> None:
+    assert could_be_ours(SOUGHT, replace(OTHER, ours=True))
+    assert not could_be_ours(SOUGHT, replace(OTHER, ours=False))
+
+
+def test_a_text_resembles_what_begins_alike_and_what_shares_three_tenths() -> None:
+    head = "abcdefghijklmnopqrstuvwxyz0123456789"
+    assert resembles(head + "".join("çđłøþ"[n % 5] for n in range(200)), head + "ж" * 200)
+    # Of ten characters with pieces of five there are six pieces; of fourteen there are ten.
+    # The one below shares three of ten, which is just enough; then two, which is not.
+    assert resembles("0123456ABCDEFG", "xxxxx0123456yyyyy")
+    assert not resembles("012345ABCDEFGH", "xxxxx012345yyyyyy")
+
+
+def test_a_picture_alone_resembles_any_text_and_any_text_it() -> None:
+    assert resembles("👍", "Road works")
+    assert resembles("Road works", "👍")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Tea at https://example.org/abcdefghij nine", "Tea at nine"),
+        ("https://a.example/qwertyuiop?as=df Tea", "www.other.test/zxcvbnmlkj Tea"),
+        ("Tea at www.other.test/zxcvbnmlkj nine", "Tea at https://a.example/qwertyuiop nine"),
+    ],
+)
+def test_an_address_that_a_platform_put_in_shortened_or_dropped_hides_no_resemblance(
+    one: str, other: str
+) -> None:
+    assert resembles(one, other)
+    assert resembles(other, one)
+
+
+def test_an_address_alone_makes_no_resemblance() -> None:
+    assert not resembles("Road works https://example.org/abcdefghij", "Tea at nine")
+    assert not resembles("Tea at nine", "Road works https://example.org/abcdefghij")

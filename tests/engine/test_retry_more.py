@@ -149,6 +149,13 @@ def test_what_was_sent_has_time_to_settle(*, sent: bool, asked: float | None, de
     assert retry.settle(outcome, standing(sent=sent), HIGH, NOW).delay == delay
 
 
+def test_a_deferral_that_names_no_time_asks_for_none() -> None:
+    quick = Policy(first=0.25, longest=0.5, jitter=lambda _, high: high)
+    assert (
+        retry.settle(Deferred(Reason.BUSY, "busy"), standing(sent=False), quick, NOW).delay == 0.25
+    )
+
+
 @pytest.mark.parametrize(
     ("failures", "left", "state", "why"),
     [

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,31 @@ PARTS = (
         ),
     ),
     Part(
+        "sending",
+        tuple(
+            f"{_E}/ledger/{name}.py"
+            for name in (
+                *("begin", "claim", "settle", "late", "leases", "journal", "arrays", "driver"),
+                *("incarnations", "enqueue", "suspects", "gates", "of_post"),
+            )
+        ),
+        tuple(
+            f"{_L}/test_{name}.py"
+            for name in (
+                *("begin", "claim", "settle", "late", "leases", "guards", "bystanders", "unique"),
+                *("runs", "senders", "enqueue", "held_back", "turns"),
+            )
+        ),
+    ),
+    Part(
         "ledger",
-        (f"{_E}/ledger/*",),
+        tuple(
+            f"{_E}/ledger/{name}.py"
+            for name in (
+                *("verdicts", "doubts", "quarantine", "people", "alerts", "backlog", "tick"),
+                *("deployment", "chores", "__init__"),
+            )
+        ),
         (
             *(_L, "tests/engine/test_orphans.py", "tests/engine/test_record.py"),
             *("tests/engine/test_alerts.py", f"{_R}/test_verdicts.py", f"{_R}/test_doubts.py"),
@@ -120,6 +143,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", help=", ".join(part.name for part in PARTS))
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="begin nothing after them")
     parser.add_argument("--again", action="store_true", help="ask survivors again, after new tests")
+    parser.add_argument("--only", metavar="begin,settle", help="these modules' untried mutants")
     parser.add_argument("--report", action="store_true", help="only read what was found")
     parser.add_argument("--survivors", action="store_true", help="show each survivor's change")
     asked = parser.parse_args()
@@ -135,7 +159,7 @@ def main() -> int:
         if not asked.report and time.monotonic() < until:
             if asked.again:
                 _forget_survivors(part)
-            _try(part, until)
+            _try(part, until, asked.only.split(",") if asked.only else [])
     _write()
     return 0
 
@@ -152,7 +176,7 @@ def _forget_survivors(part: Part) -> None:
         meta.write_text(json.dumps(facts, indent=4))
 
 
-def _try(part: Part, until: float) -> None:
+def _try(part: Part, until: float, only: Sequence[str]) -> None:
     home = HOME / part.name
     _renew(home, part)
     with running("embedded") as server:
@@ -163,7 +187,12 @@ def _try(part: Part, until: float) -> None:
             "MUTATION_SERVER": str(server.host),
             "MUTATION_TEMPLATE": "template_mutmut",
         }
+        # Where nothing is at its start, Python looks for no plugin later.
+        (home / "mutants").mkdir(exist_ok=True)
         command = [_MUTMUT, "run", "--max-children", "1"]
+        if only:
+            left = [each for each in _found(part) if each[2] == "untried"]
+            command += [mutant for module, mutant, _ in left if Path(module).stem in only]
         mutmut = subprocess.Popen(command, cwd=home, env=env)
         while mutmut.poll() is None:
             time.sleep(1)

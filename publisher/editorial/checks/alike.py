@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -20,7 +21,7 @@ from sqlalchemy import Connection
 
 from publisher.editorial.checks import dates
 from publisher.engine import queries
-from publisher.engine.adapter import Severity
+from publisher.engine.adapter import Problem, Severity
 from publisher.engine.content import ContentError, Media, Post
 from publisher.engine.job import JobId, State
 from publisher.engine.matching import normalised
@@ -85,6 +86,16 @@ class Alike:
     def is_twin(self) -> bool:
         """Whether nothing tells the two apart: the same text, and the same files or none."""
         return self.percent == _ALL and self.files in {Files.NONE, Files.SAME}
+
+    @property
+    def problem(self) -> Problem:
+        """The note it is beside a post, with what to do."""
+        field = "text" if self.percent else "media"
+        if self.is_twin:
+            fix = _("If it is meant to go out once, keep one of the two.")
+            return Problem(field, "alike-twin", f"{self.words}.", fix, self.severity)
+        fix = _("Check that both are meant.")
+        return Problem(field, "alike", f"{self.words}.", fix, self.severity)
 
 
 def near(
@@ -168,11 +179,11 @@ def _files(media: Sequence[Media]) -> frozenset[str]:
 def _compared(
     text: str, ours: Sequence[Media], neighbour: Neighbour, at: datetime, of: tzinfo
 ) -> Alike | None:
-    try:
-        other = Post.from_json(neighbour.content)
-    except ContentError:
-        return None  # a mail, or an event
-    same = percent(text, said(other))
+    read = _read(neighbour.content)
+    if read is None:
+        return None
+    other, their_text = read
+    same = percent(text, their_text)
     match = _match(_files(ours), _files(other.media))
     if not same and match is not Files.SAME:
         return None
@@ -181,6 +192,16 @@ def _compared(
     return Alike(
         neighbour.job_id, neighbour.post_id, neighbour.state, neighbour.at, same, match, words
     )
+
+
+@lru_cache(maxsize=1024)
+def _read(content: str) -> tuple[Post, str] | None:
+    """A post as it is compared; None for a mail, or an event. An import asks of each for each."""
+    try:
+        post = Post.from_json(content)
+    except ContentError:
+        return None
+    return post, said(post)
 
 
 def _match(ours: frozenset[str], theirs: frozenset[str]) -> Files:

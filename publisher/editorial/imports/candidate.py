@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -64,14 +64,19 @@ class Desk:
         now: datetime,
         useful_for: timedelta,
         useful_on: Mapping[int, timedelta] | None = None,
+        described: Collection[int] = (),
     ) -> None:
-        """``useful_on``: by channel id, where a channel has its own instead of ``useful_for``."""
+        """``useful_on``: by channel id, where a channel has its own instead of ``useful_for``.
+
+        ``described``: ids of channels that want an alt text for every picture and video.
+        """
         self._directory = directory
         self._registry = registry
         self._attachments = attachments
         self._now = now
         self._useful_for = useful_for
         self._useful_on = useful_on or {}
+        self._described = frozenset(described)
 
     def judge(self, row: Row) -> Candidate | Bad:
         """Check everything about a row that can be read."""
@@ -89,7 +94,7 @@ class Desk:
             self._content(post, channel, faults, notes)
         elif "link" not in broken:
             # It can be judged by itself, whatever else cannot be read.
-            faults.extend(_fault(problem) for problem in checks.of_link(post.link))
+            faults.extend(as_fault(problem) for problem in checks.of_link(post.link))
         if faults or channel is None or moment is None:
             return Bad(row.line, row.ref, tuple(sorted(faults, key=_place)))
         content = post.to_json()
@@ -154,15 +159,15 @@ class Desk:
                 what, _, fix = str(error).partition(". ")
                 faults.append(Fault("channel", f"{what}.", fix, "platform-unknown"))
             else:
-                found = checks.problems(
-                    Variant(post), checks.of_channel(adapter, post, channel.name)
-                )
+                wants = checks.Wants(alt_text=channel.id in self._described)
+                place = checks.of_channel(adapter, post, channel.name)
+                found = checks.problems(Variant(post), place, wants=wants)
         for problem in found:
             told = faults if problem.severity is Severity.FIX else notes
-            told.append(_fault(problem))
+            told.append(as_fault(problem))
 
 
-def _fault(problem: Problem) -> Fault:
+def as_fault(problem: Problem) -> Fault:
     """The problem at its column: alt texts have one of their own, other media share theirs."""
     column, _, rest = problem.field.partition(".")
     column = "alt" if rest.endswith("alt") else column

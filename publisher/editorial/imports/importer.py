@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine
 from publisher.config import Settings
 from publisher.editorial import channel_rules, listing, media, posts
 from publisher.editorial.channels import Directory
-from publisher.editorial.imports import file, lines, table
+from publisher.editorial.imports import file, likeness, lines, table
 from publisher.editorial.imports.attachments import Attachments
 from publisher.editorial.imports.candidate import Candidate, Desk
 from publisher.editorial.imports.fault import FileRefused
@@ -63,7 +63,9 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
     with engine.connect() as conn:
         directory = Directory.read(conn)
         now = now or queries.clock(conn)
-        own = channel_rules.useful_for(conn, [channel.id for channel in directory.channels])
+        ids = [channel.id for channel in directory.channels]
+        own = channel_rules.useful_for(conn, ids)
+        described = channel_rules.wanting_alt_texts(conn, ids)
     useful_for = timedelta(seconds=settings.useful_for_seconds)
     desk = Desk(
         directory,
@@ -72,6 +74,7 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
         now=now,
         useful_for=useful_for,
         useful_on=own,
+        described=described,
     )
     pile = Pile()
     for row in rows:
@@ -79,6 +82,7 @@ def import_posts(  # noqa: PLR0913 - the options of one command, named at its on
         progress.add(1)
     with engine.connect() as conn:
         pile.compare(listing.by_ref(conn, [*pile.fresh]))
+        likeness.note(conn, pile)
     if not dry_run and (skip_bad or not pile.bad):
         library = media.Library(engine, media.storage(settings))
         for found in _files(pile):

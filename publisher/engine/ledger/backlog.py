@@ -27,7 +27,8 @@ _PATIENCE: Final = 10
 """Turns of a backlog that fresh posts may take before one of it goes all the same."""
 
 # Rows that somebody holds are passed over: the mark stays until none is left, and with it the
-# channel is closed.
+# channel is closed. So it does while one is claimed from before: its worker may be dead, and rescue
+# is yet to come, or it woke up with it, and is not let begin it.
 _SORT = """
 WITH picked AS MATERIALIZED (
     SELECT p.id, g.backlog, g.backlog_before
@@ -62,6 +63,10 @@ UPDATE gates g
                     WHERE j.channel_id = g.channel_id AND j.state = 'scheduled'
                       AND j.run_at < g.backlog_before AND j.attempts = 0
                       AND j.hold_reason IS NULL AND NOT j.kind = ANY(%(never_late)s))
+   AND NOT EXISTS (SELECT FROM jobs j
+                    WHERE j.channel_id = g.channel_id AND j.incarnation IS NOT NULL
+                      AND j.state = 'claimed' AND j.claimed_at < g.backlog_before
+                      AND j.attempts = 0 AND NOT j.kind = ANY(%(never_late)s))
 """
 
 

@@ -14,7 +14,9 @@ from psycopg.rows import class_row
 from publisher.engine.adapter import SendPermit, boottime
 from publisher.engine.job import JobId, State, Token
 from publisher.engine.ledger.arrays import numbers, tokens
+from publisher.engine.ledger.backlog import NEVER_LATE
 
+# What was claimed before a standstill is of its backlog, and goes back to be sorted out with it.
 _BEGIN = """
 WITH go AS (SELECT * FROM unnest(%(ids)s::bigint[], %(tokens)s::uuid[]) AS t(id, token)),
 picked AS MATERIALIZED (
@@ -28,6 +30,8 @@ picked AS MATERIALIZED (
        AND (j.repeat_until IS NULL
             OR j.repeat_until > clock_timestamp() + make_interval(secs => %(window)s))
        AND g.paused_at IS NULL AND g.blocked_at IS NULL
+       AND (g.backlog_before IS NULL OR j.attempts > 0 OR j.claimed_at >= g.backlog_before
+            OR j.kind = ANY(%(never_late)s))
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
        FOR UPDATE OF j SKIP LOCKED),
 moved AS (
@@ -84,6 +88,7 @@ def begin_send(
                 "tokens": tokens([t for _, t in held]),
                 "lease": lease,
                 "window": window,
+                "never_late": list(NEVER_LATE),
             },
             binary=True,
         ).fetchall()
@@ -127,7 +132,9 @@ SELECT j.id, j.state, j.token, coalesce(j.lease_until <= clock_timestamp(), true
        coalesce(j.useful_until <= clock_timestamp(), false) AS too_late,
        coalesce(j.repeat_until <= clock_timestamp() + make_interval(secs => %(window)s), false)
            AS repeat_over,
-       g.paused_at IS NOT NULL OR g.blocked_at IS NOT NULL AS gate_closed,
+       g.paused_at IS NOT NULL OR g.blocked_at IS NOT NULL
+           OR coalesce(j.attempts = 0 AND j.claimed_at < g.backlog_before
+                       AND NOT j.kind = ANY(%(never_late)s), false) AS gate_closed,
        CASE WHEN g.not_before > clock_timestamp() THEN g.not_before END AS not_before
   FROM jobs j JOIN gates g ON g.channel_id = j.channel_id
  WHERE j.id = ANY(%(ids)s)
@@ -141,5 +148,6 @@ def unbegun(
 
     ``window`` is that of ``begin_send``: a repeat must leave within it while its key still lives.
     """
+    parameters = {"ids": list(ids), "window": window, "never_late": list(NEVER_LATE)}
     with conn.cursor(row_factory=class_row(Unbegun)) as cursor:
-        return tuple(cursor.execute(_UNBEGUN, {"ids": list(ids), "window": window}).fetchall())
+        return tuple(cursor.execute(_UNBEGUN, parameters).fetchall())

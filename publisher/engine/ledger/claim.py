@@ -51,12 +51,21 @@ class Claimed:
 # gate's lock, and a statement that locked and counted at once would count from a snapshot older
 # than the lock. Paged by channel number from where the last claim ended, so that every channel
 # with something due has its turn, however much waits on another.
+# A standstill that no beat has marked yet closes what its beat would mark: a first beat that fails,
+# or a claim that a frozen worker had on its lips, comes before no backlog's sorting. The condition
+# is the beat's own (``incarnations._BEAT``), and one commit brings the mark and the new beat.
 _GATES = """
 WITH page AS MATERIALIZED (
     SELECT g.channel_id FROM gates g
      WHERE g.channel_id > %(after)s
        AND g.paused_at IS NULL AND g.blocked_at IS NULL AND g.backlog_before IS NULL
        AND (g.not_before IS NULL OR g.not_before <= clock_timestamp())
+       AND (g.backlog = 'send'
+            OR (SELECT beat_at FROM pulse)
+               >= clock_timestamp() - greatest(g.overdue_after, make_interval(secs => %(lease)s))
+            OR NOT EXISTS (SELECT FROM incarnations i
+                            WHERE i.id <> %(incarnation)s
+                               OR i.started_at <= (SELECT beat_at FROM pulse)))
        AND (SELECT value FROM tick) >= %(floor)s
        AND (%(file)s::text IS NULL
             OR EXISTS (SELECT FROM incarnations i
@@ -158,13 +167,13 @@ def claim(  # noqa: PLR0913 - a worker's whole request; each is named at its cal
     which the number ``incarnation`` is not, or is no longer, that of the run with this file; None
     asks nothing. One transaction, committed on return.
     """
-    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit}
+    parameters = {"queues": list(queues), "suspect": suspect, "limit": limit, "lease": lease}
     parameters["incarnation"] = incarnation
     gates = conn.cursor()
     claimed = conn.cursor(row_factory=args_row(Claimed), binary=True)
     with conn.pipeline():
         gates.execute(_GATES, {**parameters, "after": after, "floor": floor, "file": file})
-        conn.execute(_CLAIM, {**parameters, "lease": lease})
+        conn.execute(_CLAIM, parameters)
         claimed.execute(_CLAIMED, binary=True)
     row = gates.fetchone()
     assert row is not None  # noqa: S101 - an aggregate has a row

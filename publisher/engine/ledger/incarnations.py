@@ -47,7 +47,8 @@ class Beat:
 # After a gap in which no worker reached the database, live workers with live sends come back to
 # leases that all ran out. They get one publish lease to settle before anybody is rescued.
 # After a longer one what is overdue is a backlog; marked in the same transaction, so that nobody
-# claims who has not seen the mark. Where there never was a worker, none was away.
+# claims who has not seen the mark: until then the claim asks the same of the pulse. Where there
+# never was a worker, none was away; this one was, if it came before the last beat.
 _BEAT = """
 WITH seen AS (
     UPDATE incarnations SET seen_at = clock_timestamp() WHERE id = %(incarnation)s),
@@ -57,7 +58,8 @@ stood AS (
      WHERE p.beat_at < clock_timestamp() - make_interval(secs => %(gap)s)
        AND p.beat_at < clock_timestamp() - g.overdue_after
        AND g.backlog <> 'send'
-       AND EXISTS (SELECT FROM incarnations i WHERE i.id <> %(incarnation)s))
+       AND EXISTS (SELECT FROM incarnations i
+                    WHERE i.id <> %(incarnation)s OR i.started_at <= p.beat_at))
 UPDATE pulse
    SET beat_at = clock_timestamp(),
        rescue_not_before = CASE

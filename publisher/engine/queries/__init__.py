@@ -43,7 +43,7 @@ from publisher.engine.queries.names import (
     find_job,
     id_digits,
 )
-from publisher.engine.queries.neighbours import Neighbour, neighbours
+from publisher.engine.queries.neighbours import AROUND, Neighbour, neighbours
 from publisher.engine.queries.occupied import under_way
 from publisher.engine.queries.of_post import PostJob, jobs_of_post, platform_of
 from publisher.engine.queries.orphans import OrphanRow, orphan_rows
@@ -68,6 +68,7 @@ from publisher.engine.queries.removals import (
 
 __all__ = [
     "AGES",
+    "AROUND",
     "WITHDRAWN",
     "AmbiguousJob",
     "AttemptDetail",

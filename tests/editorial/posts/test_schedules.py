@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from publisher.editorial import schedules, trash
+from publisher.editorial import drafts, schedules, trash
 from publisher.editorial.documents import Document
 from publisher.editorial.posts import Destination
 from publisher.editorial.schedules import Next
@@ -216,3 +216,22 @@ def test_it_is_useful_as_long_as_it_or_its_channel_says(desk: Desk) -> None:
     assert [job.useful_until for job in desk.jobs(post)] == [
         until, at + timedelta(hours=2), at + DAY,
     ]  # fmt: skip
+
+
+def test_a_fix_does_not_approve_what_somebody_is_still_writing(desk: Desk) -> None:
+    refusing, other = desk.page(), desk.page()
+    post, (job, waiting) = desk.out(refusing, other)
+    desk.send(refusing, job, refused())
+    with desk.transaction() as conn:
+        draft = drafts.read(conn, post)
+        drafts.autosave(
+            conn, post, Document(Post("Half a sen")), revision=draft.revision, who="writer"
+        )
+    with desk.transaction() as conn:
+        refusal = refused_by(lambda: schedules.require_fixable(conn, post, refusing.channel_id))
+    assert refusal.code == "edited-meanwhile"
+    assert desk.text(waiting) == "Hello"
+    desk.save(post, "Half a sentence, and the rest")
+    desk.approve(post)
+    with desk.transaction() as conn:
+        assert schedules.require_fixable(conn, post, refusing.channel_id).id == job
