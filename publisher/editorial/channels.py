@@ -227,6 +227,11 @@ def listing(conn: Connection) -> tuple[Standing, ...]:
     )
 
 
+def standing(conn: Connection, channel: Channel) -> Standing:
+    """One channel as a list has it."""
+    return next(one for one in listing(conn) if one.channel.id == channel.id)
+
+
 def reconnect(conn: Connection, vault: Sealer, channel: Channel, token: str, who: str) -> Channel:
     """Give the channel a new credential and open the gate that the old one closed.
 
