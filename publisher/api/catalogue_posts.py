@@ -205,6 +205,16 @@ POSTS: Final[Mapping[str, Entry]] = MappingProxyType(
             N_("Our access ends before that time"),
             N_("Reconnect the channel, or give an earlier time."),
         ),
+        "alike": _E(
+            422,
+            N_("Something like it is live there, or waits"),
+            N_("Look at the post that is named; if both are wanted, nothing need be done."),
+        ),
+        "alike-twin": _E(
+            422,
+            N_("The same is live there, or waits"),
+            N_("Look at the post that is named; if both are wanted, nothing need be done."),
+        ),
         "channel-needs-reconnecting": _E(
             409,
             N_("The channel no longer accepts our access"),

@@ -216,12 +216,14 @@ def edit_post(
         return once(here, request, None, save)
     except EditConflict as conflict:
         current = told_posts.words(conflict.theirs.document).model_dump(mode="json")
+        yours = told_posts.words(conflict.yours).model_dump(mode="json")
         raise Refusal(
             Problem.of(
                 "edited-meanwhile",
                 str(conflict),
                 field="If-Match",
                 current={"etag": f'"r{conflict.theirs.revision}"', "words": current},
+                yours={"words": yours},
             )
         ) from conflict
 

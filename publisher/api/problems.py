@@ -70,6 +70,9 @@ class ProblemBody(BaseModel):
     current: dict[str, Any] | None = Field(
         description="What is stored now, where yours was not saved because of it."
     )
+    yours: dict[str, Any] | None = Field(
+        description="What you sent and was not saved then, in the same form."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Problem:
     errors: tuple[Fault, ...] = ()
     job: str | None = None
     current: dict[str, Any] | None = None
+    yours: dict[str, Any] | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -114,6 +118,7 @@ class Problem:
             errors=list(self.errors),
             job=self.job,
             current=self.current,
+            yours=self.yours,
         )
         return Response(
             body.model_dump_json(),

@@ -359,7 +359,7 @@ def _scheduled(
             jobs=list(told),
             looks_first=list(done.looks_first),
             cannot_look=list(done.cannot_look),
-            problems=[told_posts.problem(one) for one in done.notes],
+            problems=[told_posts.problem(one) for one in done.problems],
         )
         return Answer(scheduled, status=201)
 

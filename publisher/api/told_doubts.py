@@ -99,6 +99,7 @@ class Decided(Told):
     was_read: bool = Field(description="The platform showed it to us; else it rests on your word.")
     forced: bool = Field(description="It was decided against what the last look showed.")
     send_at: Instant | None
+    hold_reason: str | None = Field(description="It is not sent while this holds it back.")
 
 
 def doubt_page(rows: list[DoubtRow], orphans: list[OrphanRow], registry: Registry) -> DoubtPage:
@@ -137,8 +138,8 @@ def doubt_whole(seen: Seen, tries: int) -> DoubtWhole:
     )
 
 
-def decided(decision: Decision) -> Decided:
-    """What was recorded."""
+def decided(decision: Decision, hold_reason: str | None) -> Decided:
+    """What was recorded, and what holds the job back all the same."""
     post, also = decision.post, decision.also
     return Decided(
         id=public_id(decision.job_id),
@@ -149,6 +150,7 @@ def decided(decision: Decision) -> Decided:
         was_read=decision.was_read,
         forced=decision.forced,
         send_at=decision.send_at,
+        hold_reason=hold_reason,
     )
 
 

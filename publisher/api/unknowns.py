@@ -30,6 +30,7 @@ from publisher.api.told_doubts import Decided, DoubtPage, DoubtWhole
 from publisher.editorial import unknowns
 from publisher.editorial.people.roles import Permission
 from publisher.editorial.unknowns import Again, Decision, Seen, Signed
+from publisher.engine import queries
 from publisher.engine.errors import NotFound
 from publisher.engine.job import JobId, public_id
 from publisher.words import _
@@ -184,7 +185,9 @@ def resolve_unknown(
     recorder = Recorder(here, request, key)
 
     def keep(conn: Connection, decision: Decision) -> None:
-        recorder.keep(conn, Answer(told_doubts.decided(decision)))
+        rows = [*queries.job_rows(conn, only=[decision.job_id])]
+        held = rows[0].hold_reason if rows else None
+        recorder.keep(conn, Answer(told_doubts.decided(decision, held)))
 
     signed = Signed(here.who, body.reason, keep)
     with about(here, job_id):

@@ -162,7 +162,7 @@ def show(
     """Exit 0 whatever is shown."""
     with session.transaction() as conn:
         found = channels.find(conn, channel)
-        at = next(one for one in channels.listing(conn) if one.channel.id == found.id)
+        at = channels.standing(conn, found)
         events = channel_events.of_channel(conn, found.id)
         rules = channel_rules.of_channel(conn, found.id)
     if json:
@@ -208,8 +208,17 @@ def reconnect(channel: Name, *, token_env: TokenEnv = "", access_ends: AccessEnd
         channels.reconnect(
             conn, parts.vault, found, token, session.who(), access_ends_at=access_ends
         )
-    screen.say(_("{name} has a new token; what waited for it goes on.").format(name=found.name))
-    screen.say_next(f"publisher channels check {found.id}")
+        at = channels.standing(conn, found)
+    if at.paused_at is None:
+        screen.say(_("{name} has a new token; what waited for it goes on.").format(name=found.name))
+        screen.say_next(f"publisher channels check {found.id}")
+        return
+    screen.say(
+        _("{name} has a new token. It is paused, and nothing is sent before it is resumed.").format(
+            name=found.name
+        )
+    )
+    screen.say_next(f"publisher channels resume {found.id}")
 
 
 @app.command(help=_("Send nothing to a channel until it is resumed."))
@@ -228,8 +237,17 @@ def resume(channel: Name) -> None:
     with session.transaction() as conn:
         found = channels.find(conn, channel)
         channels.resume(conn, found, session.who())
-    screen.say(_("{name} is not paused.").format(name=found.name))
-    screen.say_next("publisher jobs list")
+        at = channels.standing(conn, found)
+    if at.blocked_at is None:
+        screen.say(_("{name} is not paused.").format(name=found.name))
+        screen.say_next("publisher jobs list")
+        return
+    screen.say(
+        _("{name} is not paused, but nothing is sent before it has a new token.").format(
+            name=found.name
+        )
+    )
+    screen.say_next(f"publisher channels reconnect {found.id}")
 
 
 app.command(name="posting-times", help=_("List, add or remove a channel's weekly posting times."))(

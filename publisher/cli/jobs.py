@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from publisher import bootstrap
-from publisher.cli import job_page, moments, screen, session, waiting
+from publisher.cli import job_page, moments, obstacle, screen, session, waiting
 from publisher.cli.exits import Exit
+from publisher.cli.obstacle import Obstacle
 from publisher.cli.screen import Column
 from publisher.editorial import channels, times
 from publisher.engine import ledger, queries
@@ -174,7 +175,7 @@ def requeue(
             ).at
         return ledger.requeue(conn, job_id, who=session.who(), useful_until=until)
 
-    _each(job, again, _("scheduled again"), "publisher jobs wait")
+    _each(job, again, _("scheduled again"), "publisher jobs wait", held=_("brought back"))
 
 
 @app.command(help=_("Keep jobs from being sent until they are released."))
@@ -185,6 +186,7 @@ def hold(job: Jobs, *, reason: Reason = "") -> None:
         lambda conn, job_id: ledger.hold(conn, job_id, who=session.who(), reason=reason),
         _("on hold"),
         "publisher jobs release {id}",
+        is_to_go=False,
     )
 
 
@@ -207,6 +209,7 @@ def restore(job: Jobs) -> None:
         lambda conn, job_id: ledger.restore(conn, job_id, who=session.who()),
         _("scheduled again"),
         "publisher jobs show {id}",
+        held=_("brought back"),
     )
 
 
@@ -294,13 +297,19 @@ def _each(
     act: Callable[[Connection, JobId], Moved],
     done: str,
     then: str,
+    *,
+    held: str = "",
+    is_to_go: bool = True,
 ) -> None:
     """Do one thing to each job in a transaction of its own; the worst exit code wins.
 
     A prefix is resolved in the transaction that acts, so that what is moved is what was named.
+    ``held``: instead of ``done`` for a job that is on hold then. ``is_to_go``: whether it is worth
+    a word that a job is not going to be sent.
     """
     moved: list[Moved] = []
     refused: list[PublisherError] = []
+    kept: dict[JobId, Obstacle] = {}
     digits = 0
     with session.database() as database:
         for text in jobs:
@@ -308,9 +317,11 @@ def _each(
                 with database.engine.begin() as conn:
                     digits = digits or queries.id_digits(conn)
                     moved.append(act(conn, queries.find_job(conn, text)))
+                    if is_to_go:
+                        kept |= obstacle.of_jobs(conn, [moved[-1].job_id])
             except PublisherError as error:
                 refused.append(error)
-    for line in _told(moved, done, digits):
+    for line in _told(moved, done, held or done, kept, digits):
         screen.say(line)
     for refusal in refused:
         screen.note(f"{refusal} ({refusal.code})")
@@ -321,21 +332,29 @@ def _each(
             + many("Left alone: {n}.", "Left alone: {n}.", len(refused))
         )
     if moved:
-        screen.say_next(then.format(id=public_id(moved[0].job_id)[:digits]))
+        first = moved[0].job_id
+        usual = then.format(id=public_id(first)[:digits])
+        screen.say_next(kept[first].then if first in kept else usual)
     if any(move.state is State.UNKNOWN for move in moved):
         raise typer.Exit(Exit.NEEDS_A_PERSON)
     if refused:
         raise typer.Exit(max(refusal.exit_code for refusal in refused))
 
 
-def _told(moved: Sequence[Moved], done: str, digits: int) -> Iterator[str]:
+def _told(
+    moved: Sequence[Moved], done: str, held: str, kept: dict[JobId, Obstacle], digits: int
+) -> Iterator[str]:
     for move in moved:
         name = public_id(move.job_id)[:digits]
+        in_the_way = kept.get(move.job_id)
         if move.state is State.UNKNOWN:
             # A repeat that was safe had hidden whether the first try is on the page.
             yield _("{id} may be live: it was sent before. It is not sent again.").format(id=name)
-        else:
+        elif in_the_way is None:
             yield f"{name} {done}"
+        else:
+            what = held if in_the_way.is_hold else done
+            yield screen.visible(f"{name} {what}. {in_the_way.said}")
 
 
 def _page(detail: JobDetail, doubt: Doubt | None, digits: int) -> Iterator[str]:

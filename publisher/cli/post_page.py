@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from publisher.cli import moments, screen
+from publisher.editorial.documents import Document, Part
+from publisher.editorial.drafts import EditConflict
 from publisher.editorial.edits import Act, Change
 from publisher.editorial.examination import ChannelLength, ChannelProblem
 from publisher.editorial.post_pages import PostPage, Status
@@ -171,6 +173,35 @@ def changes(done: Iterable[Change], digits: int) -> Iterator[str]:
         if change.act is not Act.LEFT:
             name = public_id(change.job.id)[:digits]
             yield f"{change.job.channel}: " + _acted(change.act).format(id=name)
+
+
+def both(conflict: EditConflict, page: PostPage) -> Iterator[str]:
+    """The text that is stored and the one that was not saved, whole, and how to save again."""
+    theirs = conflict.theirs
+    who = screen.visible(theirs.saved_by or _("somebody"))
+    yield _("Stored by {who}, revision {n}:").format(who=who, n=theirs.revision)
+    yield from _whole(theirs.document, page)
+    yield _("Yours, not saved:")
+    yield from _whole(conflict.yours, page)
+    command = f"publisher posts edit {page.name} --if-revision {theirs.revision} --text …"
+    yield _("Next: {commands}").format(commands=command)
+
+
+def _whole(document: Document, page: PostPage) -> Iterator[str]:
+    """All that a document says, a part below the other."""
+    forms = {page.channels.get(at, str(at)): one for at, one in document.variants.items()}
+    parts = [("", document.post.text), (_("Link"), document.post.link or "")]
+    for name, own in forms.items():
+        parts += [
+            (_("On {channel}").format(channel=name), own.text if Part.TEXT in own.own else ""),
+            (_("Link on {channel}").format(channel=name), own.link or ""),
+        ]
+    for label, said in parts:
+        if said or not label:
+            lead = f"{screen.visible(label)}: " if label else ""
+            yield from (
+                f"  {screen.visible(line)}" for line in f"{lead}{said}".splitlines() or [""]
+            )
 
 
 def problems(found: Iterable[ChannelProblem]) -> Iterator[str]:

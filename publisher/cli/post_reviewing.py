@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from publisher import bootstrap
-from publisher.cli import post_page, screen, session
+from publisher.cli import obstacle, post_page, screen, session
 from publisher.cli.post_writing import (
     NAME_HELP,
     Json,
@@ -73,6 +73,7 @@ def approve(
         pages = [post_pages.read(conn, one.version.post_id) for one in approved]
         found = [examined(conn, page) for page in pages]
         digits = queries.id_digits(conn)
+        kept = [*obstacle.of_jobs(conn, [job.job_id for job in added]).values()]
     changes = [change for one in approved for change in one.changes]
     if json:
         screen.emit(map(post_page.as_json, pages, found))
@@ -92,7 +93,9 @@ def approve(
         for page, notes in zip(pages, found, strict=True):
             about = "" if len(pages) == 1 else f"{page.name} · "
             screen.say(*(f"{about}{said}" for said in post_page.problems(notes)))
-        screen.say_next(*(["publisher jobs list"] if added else post_page.next_of(pages[0])))
+        screen.say(*(screen.visible(one.said) for one in kept))
+        following = ["publisher jobs list"] if added else post_page.next_of(pages[0])
+        screen.say_next(*([kept[0].then] if kept else following))
     exit_where_left([refusal for one in approved for refusal in one.refusals])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from publisher import bootstrap
-from publisher.cli import screen, session
+from publisher.cli import obstacle, screen, session
 from publisher.cli.post_writing import Json, Name, changed_for, exit_where_left, show_done
 from publisher.editorial import (
     channels,
@@ -193,7 +193,10 @@ def _show(conn: Connection, post_id: int, done: Scheduled, *, json: bool) -> Non
     digits = queries.id_digits(conn)
     ids = ", ".join(public_id(job.job_id)[:digits] for job in done.jobs)
     said = _("Version {n} is scheduled: {ids}.").format(n=done.version.number, ids=ids)
-    show_done(conn, post_id, said, json=json, found=done.notes)
+    show_done(conn, post_id, said, json=json, found=done.problems)
     if not json:
         screen.say(*_of_refusals(conn, done))
-        screen.say_next(f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}")
+        kept = [*obstacle.of_jobs(conn, [job.job_id for job in done.jobs]).values()]
+        screen.say(*(screen.visible(one.said) for one in kept))
+        usual = f"publisher jobs show {public_id(done.jobs[0].job_id)[:digits]}"
+        screen.say_next(kept[0].then if kept else usual)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from publisher.cli import post_page, screen, session
 from publisher.cli.exits import Exit
 from publisher.editorial import channels, drafts, labels, post_pages, trash, versions
 from publisher.editorial.documents import Document, Part, Variant
+from publisher.editorial.drafts import EditConflict
 from publisher.editorial.edits import Change
 from publisher.editorial.examination import ChannelProblem, examine, lengths
 from publisher.editorial.post_lock import find_post
@@ -114,22 +116,23 @@ def edit(  # noqa: PLR0913 - each option is one thing to change
             labels.label(conn, post_id, who=who, add=label or (), remove=unlabel or ())
         if assign or unassign:
             labels.assign(conn, post_id, who=who, add=assign or (), remove=unassign or ())
-        if back_to is not None:
-            saved = versions.go_back(
-                conn, post_id, back_to, revision=if_revision, who=who,
-                registry=bootstrap.describing_registry(session.settings()),
-            )  # fmt: skip
-        else:
-            draft = drafts.read(conn, post_id)
-            document = draft.document
-            at = channels.find(conn, only).id if only else None
-            changed = _changed(document, written, link, at, same=same)
-            if changed == document and (label or unlabel or assign or unassign):
-                show_done(conn, post_id, _("Changed."), json=json)
-                return
-            # What was read is what is changed: whoever saves in between is not written over.
-            read = draft.revision if if_revision is None else if_revision
-            saved = _save(conn, post_id, changed, read, targets)
+        with _both_shown(conn, post_id):
+            if back_to is not None:
+                saved = versions.go_back(
+                    conn, post_id, back_to, revision=if_revision, who=who,
+                    registry=bootstrap.describing_registry(session.settings()),
+                )  # fmt: skip
+            else:
+                draft = drafts.read(conn, post_id)
+                document = draft.document
+                at = channels.find(conn, only).id if only else None
+                changed = _changed(document, written, link, at, same=same)
+                if changed == document and (label or unlabel or assign or unassign):
+                    show_done(conn, post_id, _("Changed."), json=json)
+                    return
+                # What was read is what is changed: whoever saves in between is not written over.
+                read = draft.revision if if_revision is None else if_revision
+                saved = _save(conn, post_id, changed, read, targets)
         show_saved(conn, post_id, saved, json=json)
     exit_where_left(saved.refusals)
 
@@ -214,6 +217,17 @@ def changed_for(document: Document, channel_id: int, **parts: str | None) -> Doc
     own = {} if before is None else {str(part): getattr(before, part) for part in before.own}
     variants = {**document.variants, channel_id: Variant.of(**{**own, **parts})}
     return Document(document.post, document.first_comment, variants)
+
+
+@contextmanager
+def _both_shown(conn: Connection, post_id: int) -> Iterator[None]:
+    """Where somebody saved meanwhile, show their text and the one that was not saved."""
+    try:
+        yield
+    except EditConflict as conflict:
+        page = post_pages.read(conn, post_id)
+        screen.note(*post_page.both(conflict, page))
+        raise
 
 
 def _show(conn: Connection, post_id: int, *, json: bool) -> None:

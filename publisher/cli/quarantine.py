@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from publisher import bootstrap
-from publisher.cli import moments, screen, session
+from publisher.cli import moments, obstacle, screen, session
 from publisher.cli.screen import Column
 from publisher.db.roles import Role
 from publisher.editorial import quarantine
@@ -118,10 +118,12 @@ def release(
     with session.transaction() as conn:
         signed = Signed(by or session.who(), reason)
         freed = quarantine.release(conn, channel, signed, confirm=confirm)
+        kept = obstacle.of_jobs(conn, freed)
     if not freed:
         screen.say(_("Nothing of this channel is in quarantine. Nothing was changed."))
     else:
-        screen.say(many("{n} post goes on.", "{n} posts go on.", len(freed)))
+        screen.say(many("{n} post goes on.", "{n} posts go on.", len(freed) - len(kept)))
+        screen.say(*(screen.visible(one.said) for one in kept.values()))
     screen.say_next("publisher quarantine status", "publisher jobs list")
 
 

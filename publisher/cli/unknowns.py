@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from publisher import bootstrap
-from publisher.cli import doubt_list, doubt_page, job_page, moments, screen, session
+from publisher.cli import doubt_list, doubt_page, job_page, moments, obstacle, screen, session
 from publisher.cli.exits import Exit
+from publisher.cli.obstacle import Obstacle
 from publisher.editorial import times, unknowns
 from publisher.editorial.unknowns import Again, Decision, Seen, Signed
 from publisher.engine import ledger, queries
@@ -191,9 +192,13 @@ def resolve(  # noqa: PLR0913 - the choices of a decision are the command's opti
             if again is not None:
                 again = _confirmed(seen, again, confirm, name)
             decision = unknowns.decide_absent(engine, seen, again, signed, horizon=horizon)
-    screen.say(*(screen.visible(line) for line in _told(decision, seen, name, signed.who)))
+        with engine.begin() as conn:
+            kept = obstacle.of_jobs(conn, [seen.doubt.job_id]).get(seen.doubt.job_id)
+    told = _told(decision, seen, name, signed.who, kept)
+    screen.say(*(screen.visible(line) for line in told))
     follows = "wait" if decision.state is State.SCHEDULED else "show"
-    screen.say_next(f"publisher jobs {follows} {name}", "publisher unknowns list")
+    usual = f"publisher jobs {follows} {name}"
+    screen.say_next(usual if kept is None else kept.then, "publisher unknowns list")
 
 
 @app.command(help=_("Say that you look after one, so that nobody else need."))
@@ -329,7 +334,9 @@ def _tell_look(database: Database, job_id: JobId, name: str) -> Exit:
     return Exit.NEEDS_A_PERSON
 
 
-def _told(decision: Decision, seen: Seen, name: str, who: str) -> Iterator[str]:
+def _told(
+    decision: Decision, seen: Seen, name: str, who: str, kept: Obstacle | None
+) -> Iterator[str]:
     """What was recorded, in a line or two."""
     if seen.detail.row.kind == DELETE:
         yield doubt_page.removal_told(decision, name, who)
@@ -341,6 +348,9 @@ def _told(decision: Decision, seen: Seen, name: str, who: str) -> Iterator[str]:
             )
         case State.PUBLISHED:
             yield from _told_live(decision, seen, name)
+        case State.SCHEDULED if kept is not None:
+            yield _("{id} is not live, and is to be sent again.").format(id=name)
+            yield kept.said
         case State.SCHEDULED if decision.send_at is not None:
             when = moments.long(decision.send_at, moments.zone(seen.detail.zone), seen.doubt.now)
             yield _("{id} is sent again on {when}.").format(id=name, when=when)

@@ -232,6 +232,11 @@ def listing(conn: Connection) -> tuple[Standing, ...]:
     )
 
 
+def standing(conn: Connection, channel: Channel) -> Standing:
+    """One channel as a list has it."""
+    return next(one for one in listing(conn) if one.channel.id == channel.id)
+
+
 def reconnect(
     conn: Connection,
     vault: Sealer,

@@ -61,7 +61,7 @@ class Scheduled:
     jobs: tuple[Enqueued, ...]
     looks_first: tuple[int, ...] = ()
     cannot_look: tuple[int, ...] = ()
-    notes: tuple[ChannelProblem, ...] = ()
+    problems: tuple[ChannelProblem, ...] = ()
     """What to know of these channels at these times; none of it stood in the way."""
 
 
@@ -107,7 +107,7 @@ def schedule(
         done,
         looks_first=tuple(at for at in sent if at in seen),
         cannot_look=tuple(at for at in sent if at not in seen),
-        notes=notes,
+        problems=notes,
     )
 
 
@@ -149,7 +149,7 @@ def again(
     (job,) = _jobs(conn, version, [place], registry, useful_for, repeats=first.id)
     links: dict[int, JobId | None] = {place.channel_id: first.id}
     done = _add(conn, post, version, [place], [job], who=who, links=links, what="repeats")
-    return replace(done, notes=notes)
+    return replace(done, problems=notes)
 
 
 def options(jobs: Iterable[PostJob]) -> dict[int, tuple[Next, PostJob]]:

@@ -85,6 +85,8 @@ def test_the_second_of_two_editors_sees_both_texts(house: House) -> None:
     )
     assert problem["current"]["words"]["text"] == "mine"
     assert problem["current"]["etag"] == saved.headers["etag"]
+    assert problem["yours"]["words"]["text"] == "yours"
+    assert problem["detail"].startswith("admin of main saved this post at ")
     house.refused(428, "precondition-missing", "PUT", post["url"], {"text": "no"})
     assert house.done("GET", post["url"])["words"]["text"] == "mine"
     newer = {"If-Match": saved.headers["etag"]}

@@ -143,6 +143,13 @@ def test_one_form_for_one_channel_and_two_who_edit_at_once(terminal: Terminal, p
     second = terminal.run("posts", "edit", "spring", "--text", "Two", "--if-revision", "2")
     assert second.returncode == 4
     assert "edited-meanwhile" in second.stderr
+    lines = second.stderr.splitlines()
+    stored = next(n for n, line in enumerate(lines) if line.startswith("Stored by "))
+    assert lines[stored].endswith(", revision 3:")
+    assert lines[stored + 1 : stored + 5] == [
+        "  Hello", "  On Page A: Own", "Yours, not saved:", "  Two",
+    ]  # fmt: skip
+    assert "Next: publisher posts edit spring --if-revision 3 --text …" in second.stderr
     same = terminal.done("posts", "edit", "spring", "--only", "Page A", "--same", "--json")
     assert json.loads(same)["variants"] == {}
     back = terminal.done("posts", "edit", "spring", "--back-to", "2", "--json")

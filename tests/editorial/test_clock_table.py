@@ -215,15 +215,28 @@ def another_machine(
     wall_clock.tzset()
 
 
-def test_csv(
-    another_machine: None, importing: Importing, faults: Callable[..., list[tuple[int, str, str]]]
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_files(
+    another_machine: None,
+    importing: Importing,
+    faults: Callable[..., list[tuple[int, str, str]]],
+    form: str,
 ) -> None:
     rows = [
         {"ref": case.name, "text": case.name, "publish_at": case.wall, "zone": case.zone}
         for case in CASES
     ]
-    report = importing.rows(*rows, skip_bad=True)
-    wrong = [(number, "publish_at", case.code) for number, case in enumerate(CASES, 1) if case.code]
+    if form == "jsonl":
+        report = importing.rows(*rows, skip_bad=True)
+    else:
+        columns = ["ref", "channel", "text", "publish_at", "zone"]
+        lines = [[{"channel": "Page A", **row}[name] for name in columns] for row in rows]
+        written = "\n".join(",".join(f'"{cell}"' for cell in line) for line in [columns, *lines])
+        report = importing.file(f"{written}\n", skip_bad=True)
+    first = 2 if form == "csv" else 1  # a CSV has its columns' names before
+    wrong = [
+        (number, "publish_at", case.code) for number, case in enumerate(CASES, first) if case.code
+    ]
     assert faults(report) == wrong
     fixes = {row.ref: [fault.fix for fault in row.faults] for row in report.rows}
     stored = importing.all(

@@ -11,7 +11,7 @@ from tests.editorial.posts.conftest import Desk
 from tests.editorial.posts.shelf import CONTENT, Shelf, content_of
 from tests.engine.ground import Ground, published
 
-GONE, EDITED = str(Hold.APPROVAL), str(Hold.EDITED)
+GONE, EDITED, STANDS = str(Hold.APPROVAL), str(Hold.EDITED), str(Hold.LIVE)
 
 
 @pytest.fixture
@@ -104,8 +104,10 @@ def test_what_may_be_live_goes_on_in_its_version(
     ("other", "why"),
     [
         ("newer", EDITED),
+        ("newer and live", STANDS),
         ("cancelled", None),
         ("older", None),
+        ("older and live", STANDS),
         ("of another page", None),
         ("of another kind", None),
         ("of another post", None),
@@ -118,11 +120,13 @@ def test_what_took_its_place_goes_instead(shelf: Shelf, other: str, why: str | N
     # One that was replaced; it is not this one.
     shelf.goes(beside, page, "cancelled")
     shelf.goes(beside, page, "published")
-    if other == "older":
-        shelf.goes(post, page, "published")
+    if other.startswith("older"):
+        shelf.goes(post, page, "published" if other.endswith("live") else "failed")
     job = shelf.goes(post, page, "failed")
     match other:
         case "newer":
+            shelf.goes(post, page, "failed")
+        case "newer and live":
             shelf.goes(post, page, "published")
         case "cancelled":
             shelf.goes(post, page, "cancelled")
