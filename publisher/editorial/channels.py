@@ -10,34 +10,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, Self
-from urllib.parse import SplitResult, urlsplit
 
 import structlog
 from sqlalchemy import Connection, Row, Select, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from publisher.editorial import channel_events, walls
+from publisher.editorial import channel_events, channel_inputs, walls
 from publisher.editorial.channel_events import Event
-from publisher.editorial.spelling import is_one_line, near, quoted
+from publisher.editorial.channel_inputs import ChannelRefused
+from publisher.editorial.spelling import near, quoted
 from publisher.engine import ledger
 from publisher.engine.adapter import ChannelHealth
-from publisher.engine.errors import NotFound, PublisherError
+from publisher.engine.errors import NotFound
 from publisher.engine.job import Backlog, Channel, State
 from publisher.engine.registry import Registry
 from publisher.engine.schema import channels, gates, jobs
 
-_NAME_LIMIT: Final = 200
 _NAMES_SHOWN: Final = 5
 _log = structlog.get_logger(__name__)
-
-
-class ChannelRefused(PublisherError):
-    """A channel that cannot be connected like this; ``field`` names what is wrong."""
-
-    def __init__(self, message: str, *, code: str, field: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.field = field
 
 
 class Sealer(Protocol):
@@ -145,12 +135,12 @@ def add(  # noqa: PLR0913 - a channel is all of these; each is named at the one 
     """
     walls.own(conn)
     can = registry.adapter(platform).capabilities("")
-    name, remote_id = _named(name), remote_id.strip()
+    name, remote_id = channel_inputs.named(name), remote_id.strip()
     if not remote_id or not remote_id.isprintable() or " " in remote_id:
         message = f"The remote id {remote_id!r} is not one. Give the platform's id of the page."
         raise ChannelRefused(message, code="remote-id-unusable", field="remote_id")
-    address = _address(base_url)
-    secret = _token(token)
+    address = channel_inputs.address(base_url)
+    secret = channel_inputs.token_of(token)
     values = {"platform": platform, "name": name, "remote_id": remote_id, "base_url": address}
     try:
         with conn.begin_nested():
@@ -252,7 +242,7 @@ def reconnect(
     generation rises, so that whoever holds the old credential knows. Raises ``ChannelRefused`` for
     a token that is none.
     """
-    sealed = vault.seal(_token(token), channel_id=channel.id)
+    sealed = vault.seal(channel_inputs.token_of(token), channel_id=channel.id)
     row = conn.execute(
         update(channels)
         .where(channels.c.id == channel.id)
@@ -306,61 +296,6 @@ def _channel(row: Row[*tuple[Any, ...]]) -> Channel:
         generation=row.generation,
         trusted=row.trusted,
     )
-
-
-def _named(name: str) -> str:
-    name = name.strip()
-    if not name or not is_one_line(name) or len(name) > _NAME_LIMIT:
-        message = (
-            f"The name {quoted(name)} cannot be used. "
-            f"Give 1 to {_NAME_LIMIT} characters on one line."
-        )
-        raise ChannelRefused(message, code="name-unusable", field="name")
-    if name.isascii() and name.isdigit():
-        # It would be taken for an id.
-        message = f"The name {name!r} is only digits, as an id is. Give a name with a letter in it."
-        raise ChannelRefused(message, code="name-unusable", field="name")
-    return name
-
-
-def _address(base_url: str | None) -> str | None:
-    if base_url is None or not base_url.strip():
-        return None
-    address = base_url.strip().rstrip("/")
-    try:
-        parts = urlsplit(address)
-        # Reading the port checks it.
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable, parts = False, urlsplit("")
-    if not usable or any(c.isspace() or not c.isprintable() for c in address):
-        message = f"The address {address!r} is not one. Give it as https://server.example."
-        raise ChannelRefused(message, code="url-unusable", field="base_url")
-    if parts.query or parts.fragment or parts.username is not None or parts.password is not None:
-        message = "The address may hold no user, query or fragment. Give it as https://server."
-        raise ChannelRefused(message, code="url-unusable", field="base_url")
-    return _one_spelling(parts)
-
-
-def _one_spelling(parts: SplitResult) -> str:
-    """The address as it is kept: a server spelled in two ways must not be connected twice."""
-    host = (parts.hostname or "").rstrip(".")
-    host = f"[{host}]" if ":" in host else host
-    is_usual = parts.port in (None, {"http": 80, "https": 443}[parts.scheme])
-    port = "" if is_usual else f":{parts.port}"
-    return f"{parts.scheme}://{host}{port}{parts.path}"
-
-
-def _token(token: str) -> str:
-    """The token without the newline that a file or variable may bring; never in a message."""
-    token = token.strip()
-    if not token:
-        message = "The token is empty. Name the variable that holds it with --token-env."
-        raise ChannelRefused(message, code="token-empty", field="token")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        message = "The token holds a space or a character no token has. Copy it again, whole."
-        raise ChannelRefused(message, code="token-unusable", field="token")
-    return token
 
 
 def _taken(

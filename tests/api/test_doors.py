@@ -82,7 +82,7 @@ def test_every_answer_has_the_headers_and_no_cookie(
         problem = answer.json()
         assert {*problem} == {
             "type", "title", "status", "code", "detail", "field", "on_page", "safe_to_repeat",
-            "next", "errors", "job", "current",
+            "next", "errors", "job", "current", "yours",
         }  # fmt: skip
         page = house.call("GET", problem["type"], role=None)
         assert page.status_code == 200, problem["type"]

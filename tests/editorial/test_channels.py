@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from publisher.db.connect import Database
 from publisher.editorial import channels
-from publisher.editorial.channels import ChannelRefused
+from publisher.editorial.channel_inputs import ChannelRefused
 from publisher.engine.errors import NotFound
 from publisher.engine.job import Channel
 from publisher.engine.registry import Registry
