@@ -119,7 +119,9 @@ def test_the_only_worker_there_ever_was_may_have_been_away_itself(own_ground: Gr
 def claimed_before(lane: Lane, kind: str = "post", *, begun: bool = False) -> ledger.Claimed:
     """A worker's claim from before three days of silence, whose end has just been marked."""
     run_at = ago(4 * DAY)
-    job = lane.claimed(lane.put(State.SCHEDULED, begun=begun, run_at=run_at, kind=kind).id)
+    removes = {"removes": lane.put(State.PUBLISHED).id} if kind == "delete" else {}
+    put = lane.put(State.SCHEDULED, begun=begun, run_at=run_at, kind=kind, **removes)
+    job = lane.claimed(put.id)
     lane.ground.sql(
         "UPDATE jobs SET claimed_at = clock_timestamp() - interval '3 days', run_at = %s"
         " WHERE id = %s",
