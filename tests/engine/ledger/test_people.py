@@ -286,6 +286,15 @@ def test_a_job_comes_back_beside_what_took_another_s_place(
     assert public_id(newer.id) in str(refusal.value)
 
 
+def test_a_job_comes_back_beside_one_that_is_held_for_what_is_live(own_ground: Ground) -> None:
+    lane = own_ground.lane()
+    held = lane.add()
+    own_ground.sql("UPDATE jobs SET hold_reason = %s WHERE id = %s", str(Hold.LIVE), held)
+    job = lane.put(S.CANCELLED)
+    assert do(lane, Event.RESTORE, job.id).state is S.SCHEDULED
+    assert own_ground.row(job.id)["hold_reason"] is None
+
+
 # Gates
 
 

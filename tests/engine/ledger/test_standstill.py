@@ -181,6 +181,21 @@ def test_what_is_never_of_a_backlog_keeps_nothing_closed(
     assert begun or begin(lane, job)
 
 
+def test_a_claim_that_was_begun_before_keeps_nothing_closed(lane: Lane) -> None:
+    claimed_before(lane, begun=True)
+    assert sort(lane) == 0
+    assert mark(lane) is None
+
+
+def test_a_claim_keeps_its_own_channel_closed_and_no_other(lane: Lane) -> None:
+    other = lane.ground.lane(in_flight=1)
+    rule(other, "release")
+    claimed_before(lane)
+    assert mark(other) is not None
+    assert sort(lane) == 0
+    assert (mark(lane) is None, mark(other) is None) == (False, True)
+
+
 def test_a_claim_of_now_is_begun_in_a_channel_that_is_marked_behind_it(lane: Lane) -> None:
     """A pause that ended while a claim was under way leaves a mark, and the claim is fresh."""
     lane.ground.sql("UPDATE pulse SET beat_at = clock_timestamp()")
