@@ -101,6 +101,7 @@ def test_begin_finds_its_jobs_by_primary_key(busy: Lane) -> None:
             "tokens": [t for _, t in keys],
             "lease": 60.0,
             "window": 50.0,
+            "never_late": ["mail", "delete"],
         },
     )
     assert set(scans(nodes, "jobs")) == {("Index Scan", "jobs_pkey")}
