@@ -19,6 +19,7 @@ from sqlalchemy import text
 from publisher import bootstrap
 from publisher.config import Settings
 from publisher.db.connect import Database
+from publisher.db.roles import Role
 from publisher.editorial import channels, rehearsals
 from publisher.editorial.rehearsals import RealPostsDue
 from publisher.engine import audit, ledger, queries
@@ -116,8 +117,13 @@ class Page:
             return [dict(row._mapping) for row in rows]
 
     def broken(self) -> list[str]:
-        """The audit's invariants that do not hold."""
-        with self.database.connect_driver() as conn:
+        """The audit's invariants that do not hold, asked in the role that it has."""
+        with (
+            Database.open(
+                self.settings, Role.ENGINE, application_name="test audit", pool_size=1
+            ) as engine,
+            engine.connect_driver() as conn,
+        ):
             return [one.id for one in audit.CATALOGUE if audit.ask(conn, one, None, alerted=True)]
 
 

@@ -120,10 +120,15 @@ FREE: Final[Mapping[str, tuple[str, Callable[[Row, Row], bool] | None]]] = {
                 "sealed",
                 "trusted",
                 "created_at",
+                "access_ends_at",
             )
             for kind in ("word", "other", "more", "not", "past", "future", "flip")
         ),
         (_PLACE, None),
+    ),
+    "channels.alt_text_wanted not": (
+        "what a check asks of the next version; nothing that is approved goes by it",
+        None,
     ),
     "channels.workspace_id more": ("no other row says whose it is, and nobody may change it", None),
     "channels.workspace_id other": (
