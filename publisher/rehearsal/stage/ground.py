@@ -133,6 +133,12 @@ class Ground:
         self.sql(
             "INSERT INTO media_chunks (sha256, number, bytes) VALUES (%s, 0, %s)", digest, PICTURE
         )
+        self.sql(
+            "INSERT INTO media_uploads (workspace_id, sha256, original_sha256)"
+            " SELECT min(id), %s, %s FROM workspaces",
+            digest,
+            digest,
+        )
 
     def hasten(self) -> None:
         """Let waits of minutes be over; reconnect and resume what a person would."""
