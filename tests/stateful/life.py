@@ -35,6 +35,9 @@ from tests.stateful.verbs import NOTED, Verbs
 
 HORIZON = timedelta(seconds=60)
 
+_PHOTOS = 2
+"""As many as a post has at most."""
+
 
 class Edit(StrEnum):
     """What an editor may do to a job."""
@@ -99,6 +102,18 @@ def _channel(ground: Ground, kind: Kind) -> int:
         str(kind), f"page {kind}", f"p-{kind}",
     )  # fmt: skip
     ground.sql("INSERT INTO gates (channel_id, max_in_flight) VALUES (%s, 1)", channel_id)
+    for photo in range(_PHOTOS):
+        digest = hashlib.sha256(f"{photo}".encode()).digest()
+        ground.sql(
+            "INSERT INTO media (sha256, type, size) VALUES (%s, 'image/png', 1)"
+            " ON CONFLICT DO NOTHING",
+            digest,
+        )
+        ground.sql(
+            "INSERT INTO media_uploads (workspace_id, sha256, original_sha256)"
+            " SELECT min(id), %s, %s FROM workspaces ON CONFLICT DO NOTHING",
+            digest, digest,
+        )  # fmt: skip
     return channel_id
 
 
