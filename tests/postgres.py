@@ -82,17 +82,21 @@ class Postgres:
             with self.superuser() as conn:
                 conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
+    def give_roles(self, database: str) -> None:
+        """The login and the product's roles, as whoever sets a server up makes them."""
+        with self.superuser(database) as conn:
+            if conn.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).rowcount == 0:
+                conn.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN NOINHERIT").format(sql.Identifier(LOGIN))
+                )
+            ensure_roles(conn, login=LOGIN)
+
     def _ensure_template(self) -> None:
         if self._has_template:
             return
         with self.superuser() as conn:
             conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-            if conn.execute("SELECT FROM pg_roles WHERE rolname = %s", (LOGIN,)).rowcount == 0:
-                conn.execute(
-                    sql.SQL("CREATE ROLE {} LOGIN NOINHERIT").format(sql.Identifier(LOGIN))
-                )
-        with self.superuser(TEMPLATE) as conn:
-            ensure_roles(conn, login=LOGIN)
+        self.give_roles(TEMPLATE)
         settings = Settings(database_url=SecretStr(self.url(TEMPLATE)))
         with Database.open(settings, Role.OWNER, application_name="template") as database:
             migrate.upgrade(database)

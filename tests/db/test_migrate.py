@@ -16,9 +16,8 @@ import publisher
 from publisher.config import Settings
 from publisher.db import migrate
 from publisher.db.connect import Database
-from publisher.db.embedded import LOGIN
 from publisher.db.errors import MigrationError
-from publisher.db.roles import Role, ensure_roles
+from publisher.db.roles import Role
 from tests.postgres import Postgres
 
 
@@ -26,8 +25,7 @@ from tests.postgres import Postgres
 def empty(pg: Postgres) -> Iterator[Settings]:
     """Settings for a database that has the schema and nothing in it."""
     with pg.empty_database() as name:
-        with pg.superuser(name) as conn:
-            ensure_roles(conn, login=LOGIN)
+        pg.give_roles(name)
         yield Settings(database_url=SecretStr(pg.url(name)))
 
 
